@@ -4,7 +4,7 @@ import { messageOf, MillraceError } from '../core/errors.ts';
 import { countAllWaiting } from '../deliver/waiting.ts';
 import { DATABASE, isLocal } from '../journal/owner.ts';
 import type { Repair } from '../journal/mend.ts';
-import { isHeld } from '../journal/second-note.ts';
+import { hasJournalFiles } from '../journal/second-note.ts';
 import { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { makeFolder, OWNER_ONLY, readIfThere } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
@@ -28,7 +28,7 @@ export async function checkEarlierJournals(
   const still = own === null ? [] : [own];
   for (const path of new Set([...before, realPath(config.journal.path)])) {
     if (path === own) continue;
-    if (existsSync(join(path, DATABASE)) || isHeld(path)) {
+    if (existsSync(join(path, DATABASE)) || hasJournalFiles(path)) {
       if ((await refuseWaiting(path, base)) === 'in use') still.push(path);
     } else if (before.includes(path))
       log.error(

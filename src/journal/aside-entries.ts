@@ -1,9 +1,9 @@
 import type Database from 'better-sqlite3';
 import type { Selection } from '../core/journal.ts';
 import type { SetAsideEntry, SetAsideKind } from '../core/receipt.ts';
-import { entryOfKept } from './receipt-entries.ts';
+import { entryOfRow } from './receipt-entries.ts';
 
-/** Of bodies that are read and hashed in one step: some milliseconds, which commits wait for. */
+/** Bytes of bodies hashed in one step: some milliseconds of the writer thread. */
 const STEP_BYTES = 4 * 2 ** 20;
 
 type Row = [
@@ -18,13 +18,13 @@ type Row = [
 ];
 
 const SELECT: Readonly<Record<SetAsideKind, string>> = {
-  // What was quarantined before its entries were in the log has a salt as well.
+  // Before quarantined events had entries, they had salts already.
   quarantine: `SELECT key, id, received_at, headers, handling, entered.key IS NOT NULL, body, NULL
     FROM quarantine LEFT JOIN quarantine_entered AS entered USING (key)`,
   'dead-letters': 'SELECT key, id, received_at, headers, handling, 1, body, sink FROM dead_letters',
 };
 
-/** What the log of receipts has of the events that are set aside. */
+/** The entries that the log of receipts has of quarantined events and dead letters. */
 export class AsideEntries {
   readonly #db: Database.Database;
 
@@ -32,9 +32,8 @@ export class AsideEntries {
     this.#db = db;
   }
 
-  /** The log has entries for these rows of the quarantine, as far as they are still there. Inside a transaction. */
+  /** The log has entries of these quarantined events, if they are still there. Inside a transaction. */
   note(keys: readonly number[]): void {
-    if (keys.length === 0) return;
     this.#db
       .prepare(
         `INSERT OR IGNORE INTO quarantine_entered
@@ -43,7 +42,7 @@ export class AsideEntries {
       .run(JSON.stringify(keys));
   }
 
-  /** A page of rows, by `keys` or `after`, those without an entry too: as many as an answer should hold, none at the end. */
+  /** A page of rows, also those without an entry, by `keys` or `after`; empty at the end. */
   list(kind: SetAsideKind, { keys, after = 0, limit = 100 }: Selection): SetAsideEntry[] {
     const among = keys === undefined ? '' : 'AND key IN (SELECT value FROM json_each(?))';
     const values = [after, ...(keys === undefined ? [] : [JSON.stringify(keys)]), limit];
@@ -53,15 +52,16 @@ export class AsideEntries {
       .iterate(...values) as IterableIterator<Row>;
     const found: SetAsideEntry[] = [];
     let bytes = 0;
-    for (const row of rows) {
-      found.push({ key: row[0], sink: row[7], entry: entryIn(row)?.toString('base64') ?? null });
-      bytes += row[6].length;
+    for (const [key, id, receivedAt, headers, handling, isEntered, body, sink] of rows) {
+      const entry = isEntered === 0 ? null : entryOfRow({ id, receivedAt, headers, handling, body });
+      found.push({ key, sink, entry: entry?.toString('base64') ?? null });
+      bytes += body.length;
       if (bytes > STEP_BYTES) break;
     }
     return found;
   }
 
-  /** What these rows have, base64. */
+  /** The entries of these rows, base64, by key. */
   of(kind: SetAsideKind, keys: readonly number[]): ReadonlyMap<number, string> {
     const found = new Map<number, string>();
     for (let after: number | undefined = 0; after !== undefined;) {
@@ -71,8 +71,4 @@ export class AsideEntries {
     }
     return found;
   }
-}
-
-function entryIn([, id, receivedAt, headers, handling, isEntered, body]: Row): Buffer | null {
-  return isEntered === 0 ? null : entryOfKept({ id, receivedAt, headers, handling, body });
 }

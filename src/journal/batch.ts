@@ -1,47 +1,33 @@
 import type { AppendResult } from '../core/ingest.ts';
-import type { Waiting } from './group-commit.ts';
-import { encodeRecords } from './segments/records.ts';
 
-/** Events of one commit, and what to do with each besides storing it. */
+/** The events of one commit on their way to the writer thread. */
 export interface Batch {
-  /** One after the other; a buffer that is all theirs. */
+  /** One after the other in a buffer of their own, which is transferred. */
   readonly records: Uint8Array;
   readonly count: number;
-  /** Reasons as JSON for an event that goes to quarantine, and null for one that does not; null when none does. */
+  /** Reasons as JSON for an event that goes to quarantine, null for others; null when no event of the batch does. */
   readonly invalid: readonly (string | null)[] | null;
-  /** What stands for the id within the source; the event's id where left out, and for all when null. */
+  /** Replaces the id in deduplication, undefined where the event's id counts; null when it counts for all. */
   readonly keys: readonly (string | undefined)[] | null;
 }
 
-/** What became of a batch. */
+/** The answer to a batch. */
 export interface Appended {
-  /** Of each event, as `append` says. */
+  /** By event: its seq, or what stands for its result; see `resultOf`. */
   readonly answers: readonly number[];
-  /** The buffer of the batch, for who handed it over: nothing reads it any more. */
+  /** The buffer of the batch, given back. */
   readonly records: Uint8Array;
 }
 
-/** What became of an event of a batch, where it is not its seq. */
+/** Answers other than a seq. */
 export const APPENDED = { duplicate: 0, quarantined: -1, reused: -2 } as const;
 
-/** What is put aside may have an entry in the log of receipts: the answer has its seq as well. @param seq 0 for none */
+/** The answer for a quarantined event. @param seq of its entry for the log of receipts; 0 for none */
 export function asideAnswer(isReused: boolean, seq: number): number {
   return (isReused ? APPENDED.reused : APPENDED.quarantined) - 2 * seq;
 }
 
-/** What hardly any batch has is not sent. */
-export function batchOf(waiting: readonly Waiting[], allocate: (bytes: number) => Buffer): Batch {
-  const isInvalid = waiting.some(({ invalid }) => invalid !== null);
-  const isKeyed = waiting.some(({ dedupKey }) => dedupKey !== undefined);
-  return {
-    records: encodeRecords(waiting, allocate),
-    count: waiting.length,
-    invalid: isInvalid ? waiting.map(({ invalid }) => invalid) : null,
-    keys: isKeyed ? waiting.map(({ dedupKey }) => dedupKey) : null,
-  };
-}
-
-/** @param answer as `appendBatch` says what became of an event */
+/** What an answer says. */
 export function resultOf(answer: number): Exclude<AppendResult, { status: 'erased' }> {
   if (answer === APPENDED.duplicate) return { status: 'duplicate' };
   if (answer > 0) return { status: 'accepted', seq: answer };

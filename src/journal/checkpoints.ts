@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3';
 
-/** Small texts by key: how far sources have read, and what the journal notes of itself. */
+/** Small texts by key: how far sources have read, and the journal's own state. */
 export class Checkpoints {
   readonly #select;
   readonly #upsert;

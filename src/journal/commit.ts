@@ -2,36 +2,38 @@ import type { Clock } from '../core/clock.ts';
 import type { MillraceError } from '../core/errors.ts';
 import { BufferPool } from '../lib/buffer-pool.ts';
 import type { Remote } from '../lib/remote.ts';
-import { batchOf, resultOf } from './batch.ts';
-import type { Waiting } from './group-commit.ts';
-import { NO_HANDLING, noEvent } from './segments/records.ts';
+import { resultOf, type Batch } from './batch.ts';
+import type { PendingEvent } from './group-commit.ts';
+import { encodeRecords, NO_HANDLING, noEvent } from './segments/records.ts';
 import type { Store } from './store.ts';
-import type { Tail, Newest } from './tail.ts';
+import type { LastSeq, Tail } from './tail.ts';
 import type { Upkeep } from './upkeep.ts';
 
 interface CommitParts {
   readonly store: Remote<Store>;
   readonly tail: Tail;
-  readonly newest: Newest;
+  readonly last: LastSeq;
   readonly upkeep: Upkeep;
   readonly clock: Clock;
   readonly onCommit: ((events: number, durationMs: number) => void) | undefined;
 }
 
-/** Hands each batch to the writer. @returns for each what tells whoever waits; never rejects */
-export function committing(parts: CommitParts): (batch: readonly Waiting[]) => Promise<() => void> {
+/** Hands batches to the writer thread. @returns a function for `GroupCommit`; it never rejects */
+export function committing(parts: CommitParts): (batch: readonly PendingEvent[]) => Promise<() => void> {
   const { store, upkeep, clock, onCommit } = parts;
-  // For the records: fresh memory takes a quarter of what it costs to encode them.
+  // Fresh memory for the records takes a quarter of the time that encoding them takes.
   const buffers = new BufferPool();
   return async (batch) => {
     const started = clock.monotonic();
     try {
-      const handed = batchOf(batch, (bytes) => buffers.take(bytes));
-      const { answers, records } = await upkeep.noting(store.appendAndReturn(handed, clock.now()));
+      const encoded = batchOf(batch, (bytes) => buffers.take(bytes));
+      const { answers, records } = await store.appendAndReturn(encoded, clock.now());
+      upkeep.noteRoom();
       buffers.give(Buffer.from(records.buffer));
       onCommit?.(batch.length, clock.monotonic() - started);
-      return () => answer(batch, answers, parts);
+      return () => settle(batch, answers, parts);
     } catch (error) {
+      upkeep.noteFailure(error);
       return () => {
         for (const { reject } of batch) reject(error as MillraceError);
       };
@@ -39,20 +41,33 @@ export function committing(parts: CommitParts): (batch: readonly Waiting[]) => P
   };
 }
 
-function answer(
-  batch: readonly Waiting[],
+/** Columns that hardly any batch needs are null. */
+function batchOf(events: readonly PendingEvent[], allocate: (bytes: number) => Buffer): Batch {
+  const isInvalid = events.some(({ invalid }) => invalid !== null);
+  const isKeyed = events.some(({ dedupKey }) => dedupKey !== undefined);
+  return {
+    records: encodeRecords(events, allocate),
+    count: events.length,
+    invalid: isInvalid ? events.map(({ invalid }) => invalid) : null,
+    keys: isKeyed ? events.map(({ dedupKey }) => dedupKey) : null,
+  };
+}
+
+/** Resolves the events of a batch, and adds the appended ones to the tail. */
+function settle(
+  batch: readonly PendingEvent[],
   answers: readonly number[],
-  { tail, newest }: Pick<CommitParts, 'tail' | 'newest'>,
+  { tail, last }: Pick<CommitParts, 'tail' | 'last'>,
 ): void {
   let lastSeq = 0;
   for (const [index, { event, handling = NO_HANDLING, resolve }] of batch.entries()) {
-    const given = answers[index] as number;
-    const result = resultOf(given);
+    const answer = answers[index] as number;
+    const result = resultOf(answer);
     if (result.status !== 'duplicate' && result.seq > 0) {
       lastSeq = result.seq;
-      tail.push(given > 0 ? { ...event, seq: lastSeq, handling } : noEvent(lastSeq, event.receivedAt));
+      tail.push(answer > 0 ? { ...event, seq: lastSeq, handling } : noEvent(lastSeq, event.receivedAt));
     }
     resolve(result);
   }
-  if (lastSeq > 0) newest.reach(lastSeq);
+  if (lastSeq > 0) last.advance(lastSeq);
 }

@@ -7,29 +7,37 @@ import { mend, type Recovery, type Repair } from './mend.ts';
 import { DATABASE, readOwner } from './owner.ts';
 import { finishReplacing, mendInPlace, replaceDatabase } from './replace-database.ts';
 import { DDL, expectedSchema, PAGE, schemaRows, VERSION, VERSION_BEFORE } from './schema.ts';
-import { isHeld, NOTE } from './second-note.ts';
+import { hasJournalFiles, NOTE } from './second-note.ts';
 import { walBytesFor } from './space.ts';
 import { isDamage, sqliteCode } from './sqlite-errors.ts';
 import { defineRowHash, SUM_TRIGGERS, sumUp } from './sums.ts';
 
-export interface OpenOptions {
+interface OpenOptions {
+  /** Folder of the journal. */
   readonly path: string;
-  /** False: a missing journal is an error. */
+  /** False for commands that only look: a missing journal is an error then. */
   readonly create: boolean;
-  /** What a person decided where nothing says how far the sinks are. */
+  /** What a person decided, for a journal that does not say how far the sinks are. */
   readonly recovery?: Recovery | undefined;
 }
 
-export interface OpenedDatabase {
+export interface JournalOptions extends OpenOptions {
+  /** How long settled events are kept, milliseconds. */
+  readonly retention: number;
+  readonly maxBytes: number;
+  /** How long an id is remembered, milliseconds. */
+  readonly dedupWindow: number;
+}
+
+interface OpenedDatabase {
   readonly db: Database.Database;
-  /** What was damaged or gone: mended, or named as lost. */
+  /** What was damaged or missing, and was repaired or is lost. */
   readonly repairs: readonly Repair[];
 }
 
 /**
- * Opens the journal's database as its only owner. SQLite's exclusive lock is the single-writer lock: the kernel drops
- * it with the process, so a kill -9 leaves nothing stale behind. Each start checks all of it. What is damaged or gone is mended
- * from the second note; a database that is gone is never taken for a new one.
+ * Opens the journal's database as its only owner: SQLite's exclusive lock, which the kernel drops with the process. Checks all of
+ * the database and repairs it from the second note. A missing database is made anew only where no file of a journal is left.
  *
  * @throws MillraceError journal_in_use, journal_missing, journal_damaged, journal_unreadable, folder_unwritable
  */
@@ -45,23 +53,23 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
   }
 }
 
-/** Two that start at the same moment can each keep the other out; tried so often, one of them is not. */
+/** Two processes that start at the same moment can refuse each other; one of them gets the lock within so many attempts. */
 const ATTEMPTS = 4;
 /** Milliseconds. */
 const PAUSE = 20;
 
 function openOnce({ path: folder, create, recovery }: OpenOptions): OpenedDatabase {
   const file = join(folder, DATABASE);
-  const held = isHeld(folder);
-  if (!create && !existsSync(file) && !held) {
+  const hasOthers = hasJournalFiles(folder);
+  if (!create && !existsSync(file) && !hasOthers) {
     throw new MillraceError('journal_missing', `${file} does not exist; \`millrace serve\` creates it`);
   }
   prepareFile(folder, file);
   for (let tries = 0; ; tries += 1) {
     const db = new Database(file, { timeout: 0 });
     try {
-      const state = stateOf(db, file, held);
-      if (state === 'damaged' && !held) {
+      const state = stateOf(db, file, hasOthers);
+      if (state === 'damaged' && !hasOthers) {
         const detail = 'it is no database of a journal, and neither a segment nor a second note is beside it';
         throw new MillraceError('journal_unreadable', `${file}: ${detail}`);
       }
@@ -70,7 +78,7 @@ function openOnce({ path: folder, create, recovery }: OpenOptions): OpenedDataba
         continue;
       }
       if (state === 'damaged' || state === 'former') {
-        if (tries > 1) throw new Error('made anew, it is damaged again');
+        if (tries > 1) throw new Error('it was made again from its rows, and is still damaged');
         replaceDatabase(folder, db, state === 'former');
         tries = 1;
         continue;
@@ -84,7 +92,7 @@ function openOnce({ path: folder, create, recovery }: OpenOptions): OpenedDataba
         })
         .immediate();
       setUp(db, folder);
-      // On disk before the first segment, which would be one of a journal whose database is gone.
+      // On disk before the first segment: a segment without a database is a journal that has lost it.
       if (state === 'new') db.pragma('wal_checkpoint(TRUNCATE)');
       return { db, repairs };
     } catch (error) {
@@ -98,11 +106,10 @@ function prepareFile(folder: string, file: string): void {
   try {
     makeFolder(folder, 0o700);
     for (const name of [file, `${file}-wal`, `${file}-journal`, join(folder, NOTE)]) {
-      refuseUnlessPlain(name);
-      keepPrivate(name);
+      protect(name);
     }
     finishReplacing(folder);
-    // SQLite gives what it makes beside the file the file's own mode.
+    // SQLite gives the files that it makes beside this one the same mode.
     if (!existsSync(file)) {
       closeSync(openSync(file, 'wx', OWNER_ONLY));
       syncFolderNow(folder);
@@ -116,28 +123,29 @@ function prepareFile(folder: string, file: string): void {
 }
 
 /**
- * `new`: there is no journal yet. `gone`: there is one, and its database is empty. `former`: of the format before, and sound.
- * `damaged`: not what SQLite or this program wrote. `sound`: it can be read, and what its rows say is looked at by `mend`.
+ * `new`: there is no journal yet. `gone`: the database is empty, and other files of a journal are there. `former`: it is undamaged
+ * and of the previous format. `damaged`: its pages or its schema are not what SQLite or this program wrote. `sound`: it can be
+ * read; `mend` checks its rows.
  */
 type State = 'new' | 'gone' | 'former' | 'damaged' | 'sound';
 
-/** Locks the database, and looks at all of its pages. @param held whether other files of a journal are there */
-function stateOf(db: Database.Database, file: string, held: boolean): State {
+/** Locks the database, and checks all of its pages. @param hasOthers true when other files of a journal are there */
+function stateOf(db: Database.Database, file: string, hasOthers: boolean): State {
   try {
     defineRowHash(db);
-    // A row that is replaced counts as one that is deleted and one that is added.
+    // The triggers of the sums see a replaced row as a deleted and an added one.
     db.pragma('recursive_triggers = ON');
     db.pragma(`page_size = ${PAGE}`);
-    // Exclusive, and before WAL is entered: the lock is then held for good, and the WAL index lives on the heap
+    // Exclusive, and before WAL is entered: then the lock is kept until the database is closed, and the WAL index is on the heap
     // instead of in a mapped file, which on a full disk would end the process with SIGBUS.
     db.pragma('locking_mode = EXCLUSIVE');
-    // Deleted rows can be given back to the disk, page by page: heeded by a new file.
+    // Free pages can be given back to the disk one by one. Only a new file takes this.
     if (db.pragma('auto_vacuum', { simple: true }) !== 2) db.pragma('auto_vacuum = INCREMENTAL');
     db.pragma('journal_mode = WAL');
     db.exec('BEGIN IMMEDIATE; COMMIT');
     const version = Number(db.pragma('user_version', { simple: true }));
     const schema = schemaRows(db);
-    if (version === 0 && schema.length === 0) return held ? 'gone' : 'new';
+    if (version === 0 && schema.length === 0) return hasOthers ? 'gone' : 'new';
     const isExpected = JSON.stringify(schema) === JSON.stringify(expectedSchema());
     if (!isExpected && version !== VERSION && version !== VERSION_BEFORE) {
       throw new MillraceError(
@@ -154,29 +162,26 @@ function stateOf(db: Database.Database, file: string, held: boolean): State {
   }
 }
 
-/** What holds for the connection from the first write on. */
+/** Settings of the connection from the first write on. */
 function setUp(db: Database.Database, folder: string): void {
   db.pragma(`user_version = ${VERSION}`);
   // After the first write: better-sqlite3 drops WAL databases to NORMAL, which would not fsync each commit.
   db.pragma('synchronous = FULL');
-  if (db.pragma('synchronous', { simple: true }) !== 2) throw new Error('synchronous=FULL was not taken');
-  // Rows that are deleted are zeroed where that costs nothing more; an erasure sees to the rest.
+  if (db.pragma('synchronous', { simple: true }) !== 2)
+    throw new Error('SQLite does not accept synchronous=FULL');
+  // Deleted rows are zeroed where that costs no write of its own; an erasure zeroes the rest.
   db.pragma('secure_delete = FAST');
   db.pragma('cache_size = -8192');
   db.pragma(`wal_autocheckpoint = ${Math.ceil(walBytesFor(folder) / PAGE)}`);
 }
 
-/** SQLite would follow a symbolic link, and write to whatever is at its end. */
-function refuseUnlessPlain(file: string): void {
+/** Refuses links, which SQLite would follow, and takes away rights of a group, which some volumes give to every file. */
+function protect(file: string): void {
   const stats = lstatSync(file, { throwIfNoEntry: false });
-  if (stats === undefined || stats.isFile()) return;
-  throw new MillraceError('journal_unreadable', `${file} is not a plain file; it is not followed`);
-}
-
-/** Volumes can come with a group's rights on everything. */
-function keepPrivate(file: string): void {
-  const stats = lstatSync(file, { throwIfNoEntry: false });
-  if (stats !== undefined && (stats.mode & 0o077) !== 0) chmodSync(file, OWNER_ONLY);
+  if (stats === undefined) return;
+  if (!stats.isFile())
+    throw new MillraceError('journal_unreadable', `${file} is not a plain file; it is not followed`);
+  if ((stats.mode & 0o077) !== 0) chmodSync(file, OWNER_ONLY);
 }
 
 function explain(error: unknown, folder: string, file: string): MillraceError {

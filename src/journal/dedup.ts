@@ -1,40 +1,42 @@
-import type Database from 'better-sqlite3';
+import type { StoreBase } from './events.ts';
 import { digestOf } from './identity.ts';
-import { digestIn, SealedIds, type Apply, type Known } from './sealed-ids.ts';
-import { KEY_BYTES, NO_ID, type KnownBy } from './segments/format.ts';
+import { digestIn, SealedIds, type Known } from './sealed-ids.ts';
+import { KEY_BYTES, NO_ID, type Fingerprint } from './segments/format.ts';
 
-/** Ids of a generation that is not full, cleared away at once. */
+/** Ids of the generation in memory that `expire` deletes in one call. */
 const EXPIRE_AT_ONCE = 5000;
 
 /**
- * `new`: never seen within the window. `repeated`: the same id with the same bytes. `reused`: the id is known, with other
- * bytes; seen again with those, it is `repeated`.
+ * `new`: the id was not seen within the window. `repeated`: the same id with the same bytes. `reused`: the id is known with other
+ * bytes; with these it is `repeated` from then on.
  */
-export type Seen = 'new' | 'repeated' | 'reused';
+export type DedupResult = 'new' | 'repeated' | 'reused';
 
 /**
- * The events seen within the dedup window, at a cost that does not grow with their number.
+ * The ids seen within the dedup window, at a cost that does not grow with their number.
  *
  * A B-tree over random ids dirties one page an insert once it outgrows a few hundred pages (measured: the commit rate
- * halves at two million ids). So an id goes through three states instead: recent (in memory; on disk it stands in the
- * record of its event, or, without one, in a plain table) → sealing (a full generation, sorted, written a few rows at a
- * time between the commits) → sealed (sequential in one table; a Bloom filter in memory answers for it, the table confirms
- * a hit). Each id counts for the window and no longer; what is past it is cleared away by generations.
+ * halves at two million ids). Instead an id passes three states: recent (in memory; on disk in the record of its event, or in
+ * `recent_ids` where there is no record) → sealing (a full generation, sorted, is written a few rows at a time between the
+ * commits) → sealed (in `sealed_ids`; a Bloom filter in memory answers, the table confirms a hit). Whole generations expire.
+ *
+ * Methods that write run inside a transaction; memory follows when it is committed.
  */
 export class SeenIds {
-  readonly #db: Database.Database;
+  readonly #base: Pick<StoreBase, 'db' | 'transactions'>;
   readonly #insertRecent;
   readonly #deleteRecent;
   readonly #shortenRecent;
   readonly #upsertSavedUpTo;
   readonly #sealed: SealedIds;
+  /** Oldest first. */
   #recent = new Map<string, Known>();
-  /** Added since the last commit, and of these, what has no record. */
+  /** Keys added since the last commit, and those of them without a record. */
   #added: string[] = [];
   #aside: string[] = [];
-  /** Rows whose ids are known better by now. */
+  /** Rows of `recent_ids` that a newer entry of the same key replaces. */
   #stale: number[] = [];
-  /** Ids that came since the last step of sealing. */
+  /** Ids added since the last step of sealing. */
   #came = 0;
   #nextRow = 1;
   #lastAt = 0;
@@ -46,8 +48,9 @@ export class SeenIds {
    * @param window milliseconds an id is remembered
    * @param generationSize ids that a generation holds before it is sealed
    */
-  constructor(db: Database.Database, window: number, generationSize: number) {
-    this.#db = db;
+  constructor(base: Pick<StoreBase, 'db' | 'transactions'>, window: number, generationSize: number) {
+    const { db } = base;
+    this.#base = base;
     this.#window = window;
     this.#size = generationSize;
     this.#insertRecent = db.prepare('INSERT INTO recent_ids (n, hash, at) VALUES (?, ?, ?)');
@@ -57,40 +60,37 @@ export class SeenIds {
       `INSERT INTO checkpoints VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value
        WHERE CAST(excluded.value AS INTEGER) > CAST(value AS INTEGER)`,
     );
-    this.#sealed = new SealedIds(db);
-    const noted = db.prepare('SELECT value FROM checkpoints WHERE key = ?').pluck();
-    this.#savedUpTo = Number(noted.get(SAVED_UP_TO) ?? 0);
-    this.#load();
-  }
-
-  /** The newest event whose id, and those of all before it, need not be looked for in the segments. */
-  get savedUpTo(): number {
-    return this.#savedUpTo;
-  }
-
-  #load(): void {
-    for (const row of this.#db.prepare('SELECT n, hash, at FROM recent_ids ORDER BY n').iterate()) {
+    this.#sealed = new SealedIds(base);
+    const saved = db.prepare('SELECT value FROM checkpoints WHERE key = ?').pluck();
+    this.#savedUpTo = Number(saved.get(SAVED_UP_TO) ?? 0);
+    for (const row of db.prepare('SELECT n, hash, at FROM recent_ids ORDER BY n').iterate()) {
       const { n, hash: entry, at } = row as { n: number; hash: Buffer; at: number };
+      this.#nextRow = n + 1;
       this.#note(entry.toString('latin1', 0, KEY_BYTES), { digest: digestIn(entry), at, seq: 0, row: n });
     }
   }
 
-  /** Whether a generation is being written: `keep` would write all of the rest at once. */
+  /** Seq up to which the tables have every id that still counts. */
+  get savedUpTo(): number {
+    return this.#savedUpTo;
+  }
+
+  /** True while a generation is being written; `keep` would write all of its rest at once. */
   get isSealing(): boolean {
     return this.#sealed.isSealing;
   }
 
-  /** An id as the record of its event has it. @param at since when it counts, milliseconds since the epoch */
-  restore({ key, digest }: KnownBy, seq: number, at: number): void {
+  /** Adds an id found in a record at start. @param at since when it counts, milliseconds since the epoch */
+  restore({ key, digest }: Fingerprint, seq: number, at: number): void {
     this.#note(key, { digest: digest === NO_ID.digest ? null : digest, at, seq, row: 0 });
   }
 
   /**
-   * What is not `repeated` is remembered, until `takeBack` or for good.
+   * Remembers the id unless it is `repeated`; `takeBack` reverts that until `committed`.
    * @param now milliseconds since the epoch
-   * @param seq which its event gets if it is `new`; 0 for one that has no record
+   * @param seq of its event if it is `new`; 0 where it gets no record
    */
-  add({ key, digest }: KnownBy, now: number, seq: number): Seen {
+  add({ key, digest }: Fingerprint, now: number, seq: number): DedupResult {
     const known = this.#find(key, now);
     if (known === null) {
       this.#remember(key, { digest, at: now, seq, row: 0 });
@@ -102,23 +102,23 @@ export class SeenIds {
     return 'reused';
   }
 
-  /** Writes what was added and has no record. Inside the transaction of what it is of. */
-  saveAside(): Apply {
-    const rows = this.#insertRows(this.#aside);
-    return () => {
-      const saved = new Set(this.#aside);
+  /** Writes the added ids that have no record, in the transaction that writes their events. */
+  saveAside(): void {
+    const keys = this.#aside;
+    this.#insertRows(keys);
+    this.#base.transactions.afterCommit(() => {
+      const saved = new Set(keys);
       this.#added = this.#added.filter((key) => !saved.has(key));
       this.#aside = [];
-      this.#haveRows(rows);
-    };
+    });
   }
 
-  /** What was added stands in the segments by now. */
+  /** What was added is in the segments now. */
   committed(): void {
     this.#added = [];
   }
 
-  /** What was added and is not on disk is not known. */
+  /** Forgets what was added and is not on disk. */
   takeBack(): void {
     for (const key of this.#added) this.#recent.delete(key);
     this.#added = [];
@@ -126,108 +126,87 @@ export class SeenIds {
   }
 
   /**
-   * Writes rows of a full generation, if there is one: more than ids came meanwhile, or in a long flood each generation would
-   * be larger than the one before. Inside a transaction.
+   * Begins to seal a full generation, or writes some rows of it: more than ids came since the last step, or generations would grow
+   * in a long flood.
    * @param rows at least so many
    * @param lastSeq the newest event
    * @returns whether there is more to do
    */
-  advance(rows: number, lastSeq: number): Apply<boolean> {
+  advance(rows: number, lastSeq: number): boolean {
     const due = Math.max(rows, 1.25 * this.#came);
     this.#came = 0;
-    if (!this.#sealed.isSealing && this.#recent.size >= this.#size) {
-      this.#sealed.begin(this.#recent, this.#lastAt, lastSeq);
-      this.#recent = new Map();
-      // That takes as long as to write some rows.
-      return () => true;
-    }
-    return this.#seal(due);
+    if (this.#sealed.isSealing || this.#recent.size < this.#size) return this.#seal(due);
+    // This takes as long as writing some rows.
+    this.#sealed.begin(this.#recent, this.#lastAt, lastSeq);
+    this.#recent = new Map();
+    return true;
   }
 
-  /**
-   * Makes sure that the ids of all events up to a seq stay without their records, as far as they still count. Inside a
-   * transaction.
-   */
-  keep(upTo: number, now: number): Apply {
-    if (upTo <= this.#savedUpTo) return () => undefined;
-    // All of a generation that is being sealed: its rows would stand in the way of those that are made here.
-    const sealed = this.#seal(Infinity);
+  /** Writes the ids of all events up to a seq that still count, before their records are removed. */
+  keep(upTo: number, now: number): void {
+    if (upTo <= this.#savedUpTo) return;
+    // The rows of a generation that is being sealed would replace those made here.
+    this.#seal(Infinity);
     const oldest = now - this.#window;
-    const keys = [...this.#recent].filter(([, { seq, row, at }]) => row === 0 && seq <= upTo && at >= oldest);
-    const rows = this.#insertRows(keys.map(([key]) => key));
+    const due = [...this.#recent].filter(([, { seq, row, at }]) => row === 0 && seq <= upTo && at >= oldest);
+    this.#insertRows(due.map(([key]) => key));
     this.#saveUpTo(upTo);
-    return () => {
-      sealed();
-      this.#haveRows(rows);
-      this.#savedUpTo = Math.max(upTo, this.#savedUpTo);
-    };
   }
 
-  /**
-   * Takes out what stands for the bodies of erased events. Their ids stay known: whatever comes with one of them is `reused`. Inside a
-   * transaction.
-   */
-  forget(ids: readonly KnownBy[]): Apply {
-    const stale = ids.length === 0 ? [] : this.#stale;
-    for (const row of stale) this.#deleteRecent.run(row);
-    const applied = ids.flatMap(({ key, digest }) => [
-      this.#forget(key, digest, false),
-      // With other bytes than the id had before, it is known by both.
-      this.#forget(digestOf(`${key}${digest}`), digest, true),
-    ]);
-    return () => {
-      this.#stale = this.#stale.slice(stale.length);
-      for (const apply of applied) apply();
-    };
+  /** Deletes the digests of erased events. Their ids stay known: the same id is `reused` from then on, whatever its bytes. */
+  forget(ids: readonly Fingerprint[]): void {
+    if (ids.length > 0) this.#deleteStale(Infinity);
+    for (const { key, digest } of ids) {
+      this.#forget(key, digest, false);
+      // Bytes that came later under the same id have a key of their own.
+      this.#forget(digestOf(`${key}${digest}`), digest, true);
+    }
   }
 
-  /** @param all the key as well */
-  #forget(key: string, digest: string, all: boolean): Apply {
-    const sealed = this.#sealed.forget(key, digest, all);
-    const isIn = (known: Known | undefined): known is Known => known?.digest === digest;
+  /** @param all deletes the key as well */
+  #forget(key: string, digest: string, all: boolean): void {
+    this.#sealed.forget(key, digest, all);
     for (const known of [this.#recent.get(key), this.#sealed.member(key)]) {
-      if (!isIn(known) || known.row === 0) continue;
+      if (known?.digest !== digest || known.row === 0) continue;
       if (all) this.#deleteRecent.run(known.row);
       else this.#shortenRecent.run(Buffer.from(key, 'latin1'), known.row);
     }
-    return () => {
-      sealed();
+    this.#base.transactions.afterCommit(() => {
       const known = this.#recent.get(key);
-      if (!isIn(known)) return;
+      if (known?.digest !== digest) return;
       if (all) this.#recent.delete(key);
-      else this.#recent.set(key, { ...known, digest: null });
-    };
+      else known.digest = null;
+    });
   }
 
-  /** Clears away a bounded amount of what is older than the window. Inside a transaction. @returns whether there may be more */
-  expire(now: number): Apply<boolean> {
+  /** Deletes a bounded number of ids older than the window. @returns whether there may be more */
+  expire(now: number): boolean {
     const before = now - this.#window;
-    const apply = this.#sealed.expire(before);
-    if (apply === null) return this.#expireRecent(before);
-    return () => {
-      apply();
-      return true;
-    };
+    return this.#sealed.expire(before) || this.#expireRecent(before);
   }
 
-  /** A generation that never fills is never sealed: its oldest go one by one. */
-  #expireRecent(before: number): Apply<boolean> {
+  /** A generation that never fills is never sealed; its oldest ids go one by one. */
+  #expireRecent(before: number): boolean {
     const old: string[] = [];
     for (const [key, { at, row }] of this.#recent) {
       if (at >= before || old.length === EXPIRE_AT_ONCE) break;
       old.push(key);
       if (row > 0) this.#deleteRecent.run(row);
     }
-    const stale = this.#stale.slice(0, EXPIRE_AT_ONCE);
-    for (const row of stale) this.#deleteRecent.run(row);
-    return () => {
+    this.#deleteStale(EXPIRE_AT_ONCE);
+    this.#base.transactions.afterCommit(() => {
       for (const key of old) this.#recent.delete(key);
-      this.#stale.splice(0, stale.length);
-      return old.length === EXPIRE_AT_ONCE;
-    };
+    });
+    return old.length === EXPIRE_AT_ONCE;
   }
 
-  /** What is known under a key and within the window, the newest where there are several. */
+  #deleteStale(most: number): void {
+    const stale = this.#stale.slice(0, most);
+    for (const row of stale) this.#deleteRecent.run(row);
+    this.#base.transactions.afterCommit(() => void this.#stale.splice(0, stale.length));
+  }
+
+  /** The newest entry of a key within the window. */
   #find(key: string, now: number): Pick<Known, 'digest'> | null {
     const oldest = now - this.#window;
     const near = this.#recent.get(key) ?? this.#sealed.member(key);
@@ -246,49 +225,36 @@ export class SeenIds {
     const isOlder = before !== undefined && before.at > known.at;
     const stale = isOlder ? known.row : (before?.row ?? 0);
     if (stale > 0) this.#stale.push(stale);
-    this.#nextRow = Math.max(this.#nextRow, known.row + 1);
     if (isOlder) return;
-    // Taken out first, so that the Map has the oldest in front.
+    // Deleted first, so that the Map stays ordered by age.
     if (before !== undefined) this.#recent.delete(key);
     this.#recent.set(key, known);
     this.#lastAt = Math.max(this.#lastAt, known.at);
   }
 
-  #insertRows(keys: readonly string[]): readonly (readonly [key: string, row: number])[] {
-    return keys.map((key, index) => {
-      const { digest, at } = this.#recent.get(key) as Known;
-      const row = this.#nextRow + index;
-      this.#insertRecent.run(row, Buffer.from(key + (digest ?? ''), 'latin1'), at);
-      return [key, row];
-    });
-  }
-
-  #haveRows(rows: readonly (readonly [key: string, row: number])[]): void {
-    for (const [key, row] of rows) {
-      const known = this.#recent.get(key);
-      if (known !== undefined) this.#recent.set(key, { ...known, row });
-      this.#nextRow = Math.max(this.#nextRow, row + 1);
+  #insertRows(keys: readonly string[]): void {
+    for (const key of keys) {
+      const known = this.#recent.get(key) as Known;
+      const row = this.#nextRow;
+      this.#nextRow += 1;
+      this.#insertRecent.run(row, Buffer.from(key + (known.digest ?? ''), 'latin1'), known.at);
+      this.#base.transactions.afterCommit(() => (known.row = row));
     }
   }
 
-  #seal(rows: number): Apply<boolean> {
-    let savedUpTo = 0;
-    const apply = this.#sealed.seal(rows, (stale, lastSeq) => {
+  #seal(rows: number): boolean {
+    const isMore = this.#sealed.seal(rows, (stale, lastSeq) => {
       for (const row of stale) this.#deleteRecent.run(row);
-      savedUpTo = lastSeq;
       this.#saveUpTo(lastSeq);
     });
-    return () => {
-      this.#savedUpTo = Math.max(this.#savedUpTo, savedUpTo);
-      return apply() || this.#recent.size >= this.#size;
-    };
+    return isMore || this.#recent.size >= this.#size;
   }
 
-  /** In the table it only grows. */
   #saveUpTo(seq: number): void {
     this.#upsertSavedUpTo.run(SAVED_UP_TO, String(seq));
+    this.#base.transactions.afterCommit(() => (this.#savedUpTo = Math.max(seq, this.#savedUpTo)));
   }
 }
 
-/** Where it notes the newest event whose id, and those of all before it, are in its tables as far as they count. */
+/** Key of the checkpoint with `savedUpTo`. */
 export const SAVED_UP_TO = 'ids-saved-up-to';

@@ -1,98 +1,104 @@
 import { randomInt } from 'node:crypto';
 import type Database from 'better-sqlite3';
-import type { HourCount } from '../core/journal.ts';
+import type { JournalAccount } from '../core/journal.ts';
 import type { Checkpoints } from './checkpoints.ts';
-import { HourCounts, Tally, type Counted } from './hour-counts.ts';
-import type { Frame } from './segments/frame.ts';
-import { SegmentLog } from './segments/log.ts';
+import { HourCounts, HourTally, type FrameCounts } from './hour-counts.ts';
+import type { AsideTable } from './schema.ts';
+import { SegmentLog, type Frame } from './segments/log.ts';
 import type { Position } from './segments/recovery.ts';
 import { firstSeqOf, saltOf, segmentsIn } from './segments/segment.ts';
 import type { Transactions } from './transactions.ts';
 
 /** What the parts of a store work on. */
-export interface Base {
+export interface StoreBase {
   readonly db: Database.Database;
   readonly transactions: Transactions;
   readonly checkpoints: Checkpoints;
   readonly events: Events;
 }
 
-/** Rows that an event's frame puts back into the journal proper: the frame is written first, then they go. */
-export interface Consumed {
-  readonly table: 'quarantine' | 'dead_letters';
+/** Rows set aside whose events a frame appends again. The frame is written first, then the rows are deleted. */
+export interface ReappendedRows {
+  readonly table: AsideTable;
   readonly keys: readonly number[];
-  /** The newest event before the frame. */
+  /** Seq of the newest event before the frame. */
   readonly after: number;
 }
 
-/** What a frame says beside its events: JSON, in its head. */
-interface Note extends Told {
-  readonly counted: Counted;
-}
-
-export interface Told {
-  readonly consumed?: Consumed;
-  /** Keys of what was quarantined before the frame, and has its entry for the log of receipts in it. */
+/** What a frame says about rows of the database. */
+export interface RowNote {
+  readonly consumed?: ReappendedRows;
+  /** Keys quarantined just before the frame, which has their entries for the log of receipts. */
   readonly entered?: readonly number[];
-  /** The highest key of what was quarantined before the frame: the only other place that says that it was acknowledged. */
+  /** Highest key quarantined before the frame: the second place, beside the database, that says it was acknowledged. */
   readonly kept?: number;
 }
 
+/** JSON in the head of a frame. */
+interface FrameNote extends RowNote {
+  readonly counted: FrameCounts;
+}
+
+/** What frames have said and the database does not. */
 interface Unsaved {
-  /** Written, and not gone from the database yet. */
-  readonly consumed: Consumed[];
-  /** Quarantined, with an entry in the segments; the database does not say so yet. */
+  /** Appended again, and not yet deleted. */
+  readonly consumed: ReappendedRows[];
   readonly entered: number[];
 }
 
-/** What the database knows of the segments. */
+/** What the database knows of the segments: JSON in the checkpoint `SEGMENTS`. */
 export interface KnownSegments {
   readonly salt: number;
   readonly position: Position | null;
-  /** Names, in order: one of these that is not there was lost. */
+  /** Names in order. One that has no file was lost. */
   readonly segments: readonly string[];
 }
 
-/** Under which the database has what it knows of the segments. */
 export const SEGMENTS = 'segments';
 
 export interface EventsOptions {
   readonly path: string;
   readonly segmentBytes: number;
-  /** No event gets a seq up to this one; that of the farthest cursor when left out. */
-  readonly least?: number;
 }
 
 /**
- * The events, in their segments, and what their frames say beside them: counts, and rows that are to go. That is kept in
- * memory, and written to the database together with the position up to which it is; an opening reads it again from there
- * on, so that a commit is one write and one sync.
+ * The events in their segments, and what the frames say besides: counts, and rows to delete. That is kept in memory and written to
+ * the database together with the position up to which it is there; a start reads it again from that position. So a commit is one
+ * write and one sync.
  */
 export class Events {
   readonly #checkpoints: Checkpoints;
+  readonly #transactions: Transactions;
   readonly #salt: number;
   readonly log: SegmentLog;
   readonly counts: HourCounts;
   /** Counts that are not in the database yet. */
-  readonly tally = new Tally();
+  readonly tally = new HourTally();
   #unsaved: Unsaved | null = null;
   #kept = 0;
   #saved: readonly string[];
-  /** Segments that should be there and are not. */
-  readonly gone: readonly GoneSegment[];
+  /** Segments that the database knows and that have no file. */
+  readonly lost: readonly LostSegment[];
 
-  constructor(db: Database.Database, checkpoints: Checkpoints, { path, segmentBytes, least }: EventsOptions) {
+  constructor(
+    { db, transactions, checkpoints }: Omit<StoreBase, 'events'>,
+    { path, segmentBytes }: EventsOptions,
+  ) {
     this.#checkpoints = checkpoints;
+    this.#transactions = transactions;
     this.counts = new HourCounts(db);
     const text = checkpoints.load(SEGMENTS);
     const known = text === null ? null : (JSON.parse(text) as KnownSegments);
     this.#salt = known?.salt ?? saltOf(path, segmentsIn(path)) ?? randomInt(1, 2 ** 32);
     this.#saved = known?.segments ?? [];
-    const cursors = Number(db.prepare('SELECT max(seq) FROM cursors').pluck().get() ?? 0);
+    // No seq at or before a cursor is given again.
+    const least = Number(db.prepare('SELECT max(seq) FROM cursors').pluck().get() ?? 0);
     const position = known?.position ?? null;
-    const options = { folder: path, salt: this.#salt, segmentBytes, position, least: least ?? cursors };
-    this.log = new SegmentLog(options, ({ note }) => this.#hear(JSON.parse(note) as Note));
-    this.gone = goneOf(this.#saved, this.log);
+    const options = { folder: path, salt: this.#salt, segmentBytes, position, least };
+    const notes: FrameNote[] = [];
+    this.log = new SegmentLog(options, ({ note }) => notes.push(JSON.parse(note) as FrameNote));
+    for (const note of notes) this.#hear(note);
+    this.lost = lostSegments(this.#saved, this.log);
   }
 
   get lastSeq(): number {
@@ -103,33 +109,29 @@ export class Events {
     return this.log.firstSeq;
   }
 
-  /** What frames have said, beside counts, and is not in the database yet; null when they have said nothing. */
+  /** What the database does not say yet, besides counts; null when no frame was added since the last `save`. */
   get unsaved(): Unsaved | null {
     return this.#unsaved;
   }
 
-  /** The highest key of a quarantined event that a frame has named since the position; 0 for none. */
+  /** Highest key of a quarantined event that a frame after the position names; 0 for none. */
   get kept(): number {
     return this.#kept;
   }
 
-  /** Whether there is a segment that the database does not know. */
+  /** True when the database does not know the newest segment. */
   get hasRolled(): boolean {
     return this.log.segments.at(-1)?.name !== this.#saved.at(-1);
   }
 
-  newFrame(): Frame {
-    return this.log.newFrame();
-  }
-
-  /** @throws MillraceError journal_full, and all is as it was */
-  append(frame: Frame, { counted }: Tally, now: number, told: Told = {}): void {
-    const note: Note = { counted, ...told };
+  /** @throws MillraceError journal_full; then nothing was appended */
+  append(frame: Frame, { counts }: HourTally, now: number, rows: RowNote = {}): void {
+    const note: FrameNote = { counted: counts, ...rows };
     this.log.append(frame, JSON.stringify(note), now);
     this.#hear(note);
   }
 
-  #hear({ counted, consumed, entered = [], kept = 0 }: Note): void {
+  #hear({ counted, consumed, entered = [], kept = 0 }: FrameNote): void {
     this.#unsaved ??= { consumed: [], entered: [] };
     this.tally.addAll(counted);
     if (consumed !== undefined) this.#unsaved.consumed.push(consumed);
@@ -137,51 +139,46 @@ export class Events {
     this.#kept = Math.max(this.#kept, kept);
   }
 
-  /** The counts of a span of time, and the first hour that was ever counted. @param since and `until`: milliseconds since the epoch */
-  counted(
-    since: number,
-    until: number,
-  ): { readonly counts: readonly HourCount[]; readonly countedSince: number | null } {
+  /** The counts of a span of time, and the first hour ever counted. @param since and `until`: milliseconds since the epoch */
+  counted(since: number, until: number): Pick<JournalAccount, 'counts' | 'countedSince'> {
     return {
       counts: this.counts.read(since, until, this.tally),
       countedSince: this.counts.first(this.tally),
     };
   }
 
-  /** Writes what the frames have said. Inside the transaction that takes the consumed rows out. @returns to be called after it */
-  save(): () => void {
+  /** Writes the counts and the position, inside the transaction that deletes the consumed rows. */
+  save(): void {
     this.counts.save(this.tally);
     this.savePosition(this.log.position);
-    return () => {
+    this.#transactions.afterCommit(() => {
       this.#unsaved = null;
       this.tally.clear();
-    };
+    });
   }
 
-  /** Up to where the frames have been heard. Inside a transaction. */
+  /** Writes up to where the frames' notes are in the database. Inside a transaction. */
   savePosition(position: Position): void {
     const segments = this.log.segments.map(({ name }) => name).filter((name) => name >= position.oldest);
-    this.#saved = segments;
-    this.#checkpoints.save(
-      SEGMENTS,
-      JSON.stringify({ salt: this.#salt, position, segments } satisfies KnownSegments),
-    );
+    const known: KnownSegments = { salt: this.#salt, position, segments };
+    this.#checkpoints.save(SEGMENTS, JSON.stringify(known));
+    this.#transactions.afterCommit(() => (this.#saved = segments));
   }
 }
 
-/** A segment that should be there and is not, and the events that it must have held; `count` is 0 where it had none. */
-export interface GoneSegment {
+/** A segment without its file, and the number of events it must have held; 0 for an empty one. */
+export interface LostSegment {
   readonly name: string;
   readonly firstSeq: number;
   readonly count: number;
-  /** It was being written to: what came last was not noted elsewhere. */
+  /** It was being written; it may have held events after those that are counted. */
   readonly isNewest: boolean;
 }
 
-function goneOf(known: readonly string[], log: SegmentLog): GoneSegment[] {
+function lostSegments(known: readonly string[], log: SegmentLog): LostSegment[] {
   const there = new Set(log.segments.map(({ name }) => name));
-  // A segment that was begun for want of another takes the name of the next seq.
-  const all = [...new Set([...known, ...there])].toSorted();
+  // A segment made in its place has the name of the next seq.
+  const all = [...new Set(known).union(there)].toSorted();
   return known
     .filter((name) => !there.has(name))
     .map((name) => {

@@ -4,43 +4,43 @@ import type { Event, Handling } from '../core/event.ts';
 import type { AppendResult } from '../core/ingest.ts';
 import { CommitPace } from './commit-pace.ts';
 
-/** What is handed in to be made durable. */
+/** An event to be made durable. */
 export interface Entry {
   readonly event: Event;
   readonly handling: Handling | undefined;
   /** Reasons as JSON for an event that goes to quarantine. */
   readonly invalid: string | null;
-  /** What tells a repetition; the event's id when left out. */
+  /** Replaces the event's id in deduplication. */
   readonly dedupKey: string | undefined;
 }
 
-/** What waits for the commit that makes it durable. */
-export interface Waiting extends Entry {
+/** An entry that waits for its commit. */
+export interface PendingEvent extends Entry {
   readonly resolve: (result: AppendResult) => void;
   readonly reject: (error: MillraceError) => void;
   readonly answered: Promise<AppendResult>;
 }
 
-/** Events and bytes of one group commit at most. */
+/** Most events and bytes of one commit. */
 const BATCH = { count: 1024, bytes: 16 * 1024 * 1024 };
 
 /**
- * Gathers events into commits, one at a time: what comes while one runs is for the next. A second commit at the same time measured
- * no faster.
+ * Gathers events into commits, one at a time: events that come while one runs are for the next. Two commits at a time measured no
+ * faster.
  */
 export class GroupCommit {
-  readonly #perform: (batch: readonly Waiting[]) => Promise<() => void>;
-  #waiting: Waiting[] = [];
+  readonly #perform: (batch: readonly PendingEvent[]) => Promise<() => void>;
+  #waiting: PendingEvent[] = [];
   /** Settles with the running commit. */
   #last: Promise<unknown> = Promise.resolve();
-  #running = false;
-  /** Takes back the commit that is to begin a moment later. */
-  #forget: (() => void) | null = null;
+  #isRunning = false;
+  /** Cancels the commit that is scheduled. */
+  #cancel: (() => void) | null = null;
   readonly #clock: Clock;
   readonly #pace = new CommitPace();
 
-  /** @param perform ends without an error of its own when it is known what became of a batch, with what answers it */
-  constructor(perform: (batch: readonly Waiting[]) => Promise<() => void>, clock: Clock = systemClock) {
+  /** @param perform resolves once a batch is committed or has failed, with a function that settles its events; never rejects */
+  constructor(perform: (batch: readonly PendingEvent[]) => Promise<() => void>, clock: Clock = systemClock) {
     this.#perform = perform;
     this.#clock = clock;
   }
@@ -48,54 +48,54 @@ export class GroupCommit {
   add({ event, handling, invalid, dedupKey }: Entry): Promise<AppendResult> {
     const { promise: answered, resolve, reject } = Promise.withResolvers<AppendResult>();
     this.#waiting.push({ event, handling, invalid, dedupKey, resolve, reject, answered });
-    this.#pace.arrived(this.#clock.monotonic(), this.#running);
+    this.#pace.arrived(this.#clock.monotonic(), this.#isRunning);
     this.#proceed();
     return answered;
   }
 
-  /** Resolves when everything added before has been answered. */
+  /** Resolves when everything added before is settled. */
   async settled(): Promise<void> {
-    // All of them: those that came last can be rejected while others are being committed.
+    // Waits for each: the newest events can be rejected while older ones are being committed.
     await Promise.allSettled([this.#last, ...this.#waiting.map(({ answered }) => answered)]);
   }
 
-  /** Rejects what waits; nothing that is already running. */
+  /** Rejects the events that wait; not those of the running commit. */
   rejectAll(error: MillraceError): void {
     for (const { reject } of this.#waiting.splice(0)) reject(error);
   }
 
-  /** Commits what waits: now, or a moment later when more may come. */
+  /** Commits what waits, or schedules that for when more events may have come. */
   #proceed(): void {
-    if (this.#running || this.#waiting.length === 0) return;
+    if (this.#isRunning || this.#waiting.length === 0) return;
     const { enough, patience } = this.#pace;
     if (this.#waiting.length >= Math.min(enough, BATCH.count)) return this.#commit();
-    if (this.#forget !== null) return;
-    if (patience > 0) this.#forget = this.#clock.after(patience, () => this.#commit());
+    if (this.#cancel !== null) return;
+    if (patience > 0) this.#cancel = this.#clock.after(patience, () => this.#commit());
     else {
       const soon = setImmediate(() => this.#commit());
-      this.#forget = () => clearImmediate(soon);
+      this.#cancel = () => clearImmediate(soon);
     }
   }
 
   #commit(): void {
-    this.#forget?.();
-    this.#forget = null;
-    if (this.#running || this.#waiting.length === 0) return;
+    this.#cancel?.();
+    this.#cancel = null;
+    if (this.#isRunning || this.#waiting.length === 0) return;
     const batch = this.#take();
     this.#last = batch.at(-1)?.answered ?? this.#last;
-    this.#running = true;
+    this.#isRunning = true;
     this.#pace.began(this.#clock.monotonic());
-    void this.#perform(batch).then((answer) => {
-      this.#running = false;
+    void this.#perform(batch).then((settle) => {
+      this.#isRunning = false;
       this.#pace.ended(this.#clock.monotonic(), batch.length, this.#waiting.length);
-      // What waits is written while this thread answers.
+      // The next batch is written while this thread answers.
       if (this.#pace.patience === 0) this.#commit();
       else this.#proceed();
-      answer();
+      settle();
     });
   }
 
-  #take(): Waiting[] {
+  #take(): PendingEvent[] {
     const most = Math.min(this.#pace.most, BATCH.count);
     let bytes = 0;
     let count = 0;

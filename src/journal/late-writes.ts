@@ -3,31 +3,33 @@ import type { Remote } from '../lib/remote.ts';
 import type { PassedOver } from './erased-alone.ts';
 import type { Store } from './store.ts';
 
-/** Milliseconds that what may be late waits for more. */
+/** Milliseconds that a write waits for more. */
 const DELAY = 200;
 
+interface Move {
+  readonly seq: number;
+  /** Called when the move is written. */
+  readonly note?: (() => string | null) | undefined;
+}
+
 /**
- * What may be written a little late: a cursor that is behind costs repeated deliveries after a crash, never a loss. Moves
- * of cursors, and events of erased users that are not counted yet, or were passed over for a sink.
+ * Writes that may come a little late: moves of cursors, and events of erased users that came in or were not sent. A cursor that is
+ * behind after a crash costs repeated deliveries, never a loss.
  */
 export class LateWrites {
   readonly #store: Remote<Store>;
   readonly #clock: Clock;
-  readonly #moves = new Map<
-    string,
-    { readonly seq: number; readonly note?: (() => string | null) | undefined }
-  >();
+  readonly #moves = new Map<string, Move>();
   #erased: number[] = [];
   #passedOver: PassedOver[] = [];
   #cancel: (() => void) | null = null;
-  #stopped = false;
+  #isStopped = false;
 
   constructor(store: Remote<Store>, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
   }
 
-  /** @param note asked when it is written */
   move(sink: string, seq: number, note?: () => string | null): void {
     this.#moves.set(sink, { seq, note });
     this.#schedule();
@@ -62,16 +64,15 @@ export class LateWrites {
   }
 
   stop(): void {
-    this.#stopped = true;
+    this.#isStopped = true;
     this.#cancel?.();
   }
 
   #schedule(): void {
-    if (this.#stopped) return;
+    if (this.#isStopped) return;
     this.#cancel ??= this.#clock.after(DELAY, () => {
       this.#cancel = null;
-      // On a full disk the move is kept in memory and tried again, and not only with the next one: a journal that is
-      // full gets no next one until the moves it has are known to the writer.
+      // Tried again without waiting for the next move: a full journal gets none until these are written.
       this.flush().catch(() => this.#schedule());
     });
   }

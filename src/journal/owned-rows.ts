@@ -3,7 +3,13 @@ import type { Owners } from '../core/erasure.ts';
 import { USER_MALFORMED } from '../core/ingest.ts';
 import { allKnownBy, bodyHashOf } from './identity.ts';
 import type { AsideTable } from './schema.ts';
-import type { KnownBy } from './segments/format.ts';
+import type { Fingerprint } from './segments/format.ts';
+
+/** A row of a subject, and the erasure requests that cover it. */
+export interface OwnedRow {
+  readonly key: number;
+  readonly requests: readonly string[];
+}
 
 type Row = [
   key: number,
@@ -16,15 +22,17 @@ type Row = [
   body: Buffer | null,
 ];
 
-/** Where the envelope does not say whose an event is: what stands as the user of an invalid one may be no id. */
-const NAMES_NOBODY: Readonly<Record<AsideTable, string>> = {
+/** Rows whose envelope does not say whose the event is: the user of an invalid or damaged one may be no id. */
+const OWNER_UNKNOWN: Readonly<Record<AsideTable, string>> = {
   dead_letters: 'user IS NULL',
-  // Nor what stands in a record that is not what was written.
   quarantine: `user IS NULL OR reasons LIKE '%"${USER_MALFORMED}"%' OR reasons LIKE '%"damaged"%'`,
 };
 
-/** By what rows may be known as they came in. */
-export function rowsKnownBy(db: Database.Database, table: AsideTable, keys: readonly number[]): KnownBy[] {
+export function fingerprintsOfRows(
+  db: Database.Database,
+  table: AsideTable,
+  keys: readonly number[],
+): Fingerprint[] {
   const select = db.prepare(`SELECT source, id, user, type, body FROM ${table} WHERE key = ?`).raw();
   return keys.flatMap((key) => {
     const [source, id, user, type, body] = select.get(key) as [string, string, string | null, string, Buffer];
@@ -32,33 +40,33 @@ export function rowsKnownBy(db: Database.Database, table: AsideTable, keys: read
   });
 }
 
-/** The subjects' rows among the next `count` ones, and the last key looked at; null when there were no more. */
+/** The subjects' rows among the next `count` ones, and the last key examined; null when there were no more. */
 export function ownedRows(
   db: Database.Database,
   owners: Owners,
   table: AsideTable,
   after: number,
   count: number,
-): { owned: { key: number; requests: readonly string[] }[]; last: number | null } {
+): { readonly owned: readonly OwnedRow[]; readonly last: number | null } {
   // A body is read only where the envelope does not say whose it is: bodies are nearly all of the file.
   const rows = db
     .prepare(
-      `SELECT key, team, user, client_user, id, headers, CASE WHEN ${NAMES_NOBODY[table]} THEN body END
+      `SELECT key, team, user, client_user, id, headers, CASE WHEN ${OWNER_UNKNOWN[table]} THEN body END
        FROM ${table} WHERE key > ? ORDER BY key LIMIT ${count}`,
     )
     .raw()
     .iterate(after) as IterableIterator<Row>;
-  const owned: { key: number; requests: readonly string[] }[] = [];
+  const owned: OwnedRow[] = [];
   let last: number | null = null;
-  // Row by row: a slice of large bodies would not fit in memory.
-  for (const [at, team, user, clientUser, id, headers, body] of rows) {
+  // Row by row: a slice of large bodies would be too much memory.
+  for (const [key, team, user, clientUser, id, headers, body] of rows) {
     const whose = { team, user, clientUser };
     const requests =
       body === null
         ? owners.of(whose)
         : owners.ofEvent({ ...whose, id, headers: { all: headers }, body }, true);
-    if (requests.length > 0) owned.push({ key: at, requests });
-    last = at;
+    if (requests.length > 0) owned.push({ key, requests });
+    last = key;
   }
   return { owned, last };
 }

@@ -5,20 +5,20 @@ import type { SinkLog } from '../core/sink.ts';
 import { makeFolder } from '../lib/durable.ts';
 import { readAdvice, writeAdvice } from '../lib/advice.ts';
 
-/** Who holds the journal; advice for people and commands, never the lock itself. */
+/** The process that serves a journal: information for people and commands, not the lock. */
 export interface Owner {
   readonly pid: number;
-  /** Base URL of its admin API, if it has one. */
+  /** Base URL of its admin API; null without one. */
   readonly admin: string | null;
-  /** Where deliveries go; null until it listens there. */
+  /** URL of deliveries; null until it listens there. */
   readonly url?: string | null;
-  /** What that asks for: made at each start, so that whoever takes a dead receiver's port learns nothing of use. */
+  /** Token of its admin API. It is new at each start, so that a process that takes a dead receiver's port learns nothing of use. */
   readonly token: string | null;
 }
 
 const FILE = 'owner.json';
 
-/** Where a receiver says who it is: beside its journal, or without one among its erasures, the only other state it has. */
+/** Folder of the file that names the receiver: the journal's, or without one that of the erasures, its only other state. */
 export function ownerFolder(config: {
   readonly acknowledge: string;
   readonly journal: { readonly type: string; readonly path: string };
@@ -33,7 +33,7 @@ export function writeOwner(folder: string, owner: Owner): void {
   writeAdvice(join(folder, FILE), owner);
 }
 
-/** The last owner that wrote its name; it may have died since. */
+/** The last owner that was written; its process may have ended since. */
 export function readOwner(folder: string): Owner | null {
   const value = readAdvice(join(folder, FILE));
   if (value === null || !('pid' in value)) return null;
@@ -44,7 +44,7 @@ export function readOwner(folder: string): Owner | null {
   return { pid: Number(value['pid']), admin: text('admin'), url: text('url'), token: text('token') };
 }
 
-/** Says that this process serves; where nobody can be told so, it serves all the same. */
+/** Writes that this process serves. When that fails it serves all the same, and a warning is logged. */
 export function announceOwner(folder: string, where: Omit<Owner, 'pid'>, log: SinkLog): void {
   try {
     writeOwner(folder, { pid: process.pid, ...where });
@@ -59,16 +59,16 @@ export function clearOwner(folder: string): void {
   rmSync(join(folder, FILE), { force: true });
 }
 
-/** What of a config says where events wait. */
+/** The part of a config that says where events wait. */
 export interface Waiting {
   readonly acknowledge: string;
   readonly journal: { readonly type: string };
 }
 
-/** Whether events wait on the disk of this machine. */
+/** True when events wait on the disk of this machine. */
 export function isLocal({ acknowledge, journal }: Waiting): boolean {
   return acknowledge === 'journaled' && journal.type === 'local';
 }
 
-/** The name of a journal's database, in its folder. */
+/** Name of the database in the journal's folder. */
 export const DATABASE = 'journal.db';

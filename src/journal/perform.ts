@@ -1,10 +1,24 @@
-import { MillraceError, messageOf } from '../core/errors.ts';
+import { MillraceError, messageOf, type ErrorCode } from '../core/errors.ts';
 import { perform, type Call, type Operation } from '../lib/remote.ts';
-import { sqliteCode } from './sqlite-errors.ts';
-import type { Reply } from './protocol.ts';
+import type { Repair } from './mend.ts';
+import { isDiskFull, sqliteCode } from './sqlite-errors.ts';
 import type { Store } from './store.ts';
 
-/** Operations after which the file is what it was before: an error of theirs is no reason to stop receiving. */
+/** First message of the writer thread. */
+export type Opened =
+  | { readonly opened: true; readonly lastSeq: number; readonly repairs: readonly Repair[] }
+  | { readonly opened: false; readonly code: ErrorCode; readonly detail: string };
+
+/** Then one for each call, in the order of the calls. */
+export type Reply =
+  | { readonly ok: true; readonly value: unknown }
+  | {
+      readonly ok: false;
+      readonly code: 'journal_full' | 'journal_failed' | 'journal_unreadable';
+      readonly detail: string;
+    };
+
+/** Operations that change no file: after an error of theirs the journal can go on receiving. */
 const READS: ReadonlySet<string> = new Set<Operation<Store>>([
   'read',
   'checkpoints.load',
@@ -24,25 +38,21 @@ const READS: ReadonlySet<string> = new Set<Operation<Store>>([
   'eraser.counts',
 ]);
 
-/** Carries out one call; never throws. */
+/** Performs one call; never throws. */
 export function answer(store: Store, call: Call): Reply {
   try {
     if (!READS.has(call.op) && call.op !== 'close') store.prepare();
     return { ok: true, value: perform(store, call) };
   } catch (error) {
-    // A full disk is a state that passes. Everything else that goes wrong while writing means that what is on disk is no
-    // longer known: the process has to end and recover from what was committed.
-    const full =
-      sqliteCode(error) === 'SQLITE_FULL' ||
-      (error instanceof MillraceError && error.code === 'journal_full');
-    // A bad page that cannot be cleared away lies there; what comes after it is not in danger.
-    const reading =
-      READS.has(call.op) || (call.op === 'maintain' && sqliteCode(error).startsWith('SQLITE_CORRUPT'));
     const detail = error instanceof MillraceError ? error.detail : `${sqliteCode(error)} ${messageOf(error)}`;
-    return {
-      ok: false,
-      code: full ? 'journal_full' : reading ? 'journal_unreadable' : 'journal_failed',
-      detail,
-    };
+    return { ok: false, code: codeOf(error, call.op), detail };
   }
+}
+
+function codeOf(error: unknown, op: string): Extract<Reply, { ok: false }>['code'] {
+  if (isDiskFull(error)) return 'journal_full';
+  // A damaged page that cannot be cleared is no danger to what is written after it.
+  const isClearing = op === 'maintain' && sqliteCode(error).startsWith('SQLITE_CORRUPT');
+  // After any other failed write the content of the files is unknown: the process must end and recover what was committed.
+  return READS.has(op) || isClearing ? 'journal_unreadable' : 'journal_failed';
 }

@@ -1,46 +1,49 @@
 import { ENTRY_BYTES, type ReceiptLog } from '../core/receipt.ts';
 import type { Cursors } from './cursors.ts';
-import type { Base } from './events.ts';
+import type { StoreBase } from './events.ts';
 import { entriesAfter, type ReceiptEntries } from './receipt-entries.ts';
 
+/** Key of the checkpoint. */
 const LOG = 'receipts/log';
 
+/** JSON in the checkpoint. */
 interface NotedLog extends ReceiptLog {
-  /** What it does not have yet is kept for it. */
+  /** True while the events that the log does not have are kept for it. */
   readonly isHeld: boolean;
 }
 
-interface HeldParts extends Base {
+interface FeedParts extends StoreBase {
   readonly cursors: Cursors;
 }
 
-/** What the journal keeps for the log of receipts, and how far that is. */
-export class HeldReceipts {
-  readonly #parts: HeldParts;
-  readonly fresh = new FreshEntries();
+/** Entries for the log of receipts, and how far that log is. */
+export class ReceiptFeed {
+  readonly #parts: FeedParts;
+  readonly recent = new RecentEntries();
 
-  constructor(parts: HeldParts) {
+  constructor(parts: FeedParts) {
     this.#parts = parts;
-    parts.cursors.hold(this.upTo() ?? Infinity);
+    parts.cursors.holdForReceipts(this.upTo() ?? Infinity);
   }
 
-  /** Entries of the log for the events after `after`, at most so many. */
+  /** Entries of at most `count` events after `after`. */
   entries(after: number, count: number): ReceiptEntries {
-    const records = this.fresh.after(after, count);
+    const records = this.recent.after(after, count);
     return records === null
       ? entriesAfter(this.#parts.events.log, after, count)
       : { firstSeq: after + 1, records };
   }
 
   /**
-   * Keeps what the log does not have yet, for other programs too; null: receipts are off, and nothing is kept for it. It is noted
-   * without a sync: after a power cut more is kept than needed.
+   * Keeps the events that the log does not have yet, also for other programs. Noted without a sync: after a power cut more is kept
+   * than needed.
+   * @param log null when receipts are off; nothing is kept then
    */
   hold(log: ReceiptLog | null): void {
     const { checkpoints, transactions, cursors } = this.#parts;
     const noted = log ?? this.log();
-    cursors.hold(log?.seq ?? Infinity);
-    this.fresh.hold(log?.seq ?? null);
+    cursors.holdForReceipts(log?.seq ?? Infinity);
+    this.recent.hold(log?.seq ?? null);
     if (noted === null) return;
     const text = JSON.stringify({ ...noted, isHeld: log !== null } satisfies NotedLog);
     transactions.unsynced(() => transactions.run(() => checkpoints.save(LOG, text)));
@@ -52,44 +55,44 @@ export class HeldReceipts {
     return text === null ? null : (JSON.parse(text) as NotedLog);
   }
 
-  /** The seq behind which the log has nothing; null without one. */
+  /** Seq up to which the log has all entries; null when nothing is kept for a log. */
   upTo(): number | null {
     const noted = this.log();
     return noted?.isHeld === true ? noted.seq : null;
   }
 }
 
-/** Kept at most: 2 MiB, some seconds of what can come in. */
+/** Entries kept: 2 MiB, some seconds of a flood. */
 const MOST = 65_536;
 
 /**
- * Entries of the log of receipts, as they were made with the commits: nothing is read and hashed again for the log. What is not
- * here (after a start, or when the log is far behind) is read from the segments.
+ * The newest entries in memory, as the commits made them. Others (after a start, or when the log is far behind) are made again from
+ * the segments.
  */
-export class FreshEntries {
+export class RecentEntries {
   #entries = Buffer.alloc(0);
   #firstSeq = 1;
   #count = 0;
   #isOn = false;
 
-  /** Whether anybody asks for entries. */
+  /** True while there is a log of receipts. */
   get isOn(): boolean {
     return this.#isOn;
   }
 
-  /** @param seq up to which the log has all entries; null when there is none */
+  /** @param seq up to which the log has all entries; null when there is no log */
   hold(seq: number | null): void {
     this.#isOn = seq !== null;
-    if (seq === null) this.#clear();
+    if (seq === null) this.#count = 0;
     else this.#drop(seq + 1 - this.#firstSeq);
   }
 
   /**
-   * Entries of a commit. What lies between them and those before has none here.
-   * @param entries a character for each byte; null for what has none
+   * Adds the entries of a commit. After a gap in the seqs only these are kept.
+   * @param entries a character for each byte; null for an event without one
    */
   add(firstSeq: number, entries: readonly (string | null)[]): void {
-    if (firstSeq !== this.#firstSeq + this.#count || this.#count + entries.length > MOST) this.#clear();
+    if (firstSeq !== this.#firstSeq + this.#count || this.#count + entries.length > MOST) this.#count = 0;
     if (entries.length > MOST) return;
     if (this.#count === 0) this.#firstSeq = firstSeq;
     if (this.#entries.length === 0) this.#entries = Buffer.allocUnsafeSlow(MOST * ENTRY_BYTES);
@@ -101,7 +104,7 @@ export class FreshEntries {
     }
   }
 
-  /** A copy of the entries after a seq; null when the first of them is not here. */
+  /** A copy of at most `most` entries after a seq; null when the first of them is not here. */
   after(seq: number, most: number): Uint8Array | null {
     const from = seq + 1 - this.#firstSeq;
     const count = Math.min(most, this.#count - from);
@@ -113,13 +116,9 @@ export class FreshEntries {
 
   #drop(count: number): void {
     if (count <= 0) return;
-    if (count >= this.#count) return this.#clear();
+    const left = Math.max(0, this.#count - count);
     this.#entries.copyWithin(0, count * ENTRY_BYTES, this.#count * ENTRY_BYTES);
     this.#firstSeq += count;
-    this.#count -= count;
-  }
-
-  #clear(): void {
-    this.#count = 0;
+    this.#count = left;
   }
 }

@@ -8,12 +8,12 @@ import { isDamage, sqliteCode } from './sqlite-errors.ts';
 import { defineRowHash, sumUp } from './sums.ts';
 
 const NEW = `${DATABASE}.new`;
-/** It is whole, and takes the place of the database. */
+/** A complete database that is about to replace the damaged one. */
 const REPLACEMENT = `${DATABASE}.replacement`;
 
-/** Gives header and schema the values they were written with. @param db is closed */
+/** Restores the header and the schema to what they were written as. @param db is closed by this */
 export function mendInPlace(file: string, db: Database.Database): void {
-  // SQLite's lock would go with any other descriptor of the file.
+  // Closing another descriptor of the file would drop SQLite's lock.
   db.close();
   mendHeader(file);
   const mended = new Database(file, { timeout: 0 });
@@ -25,10 +25,10 @@ export function mendInPlace(file: string, db: Database.Database): void {
 }
 
 /**
- * Makes the database anew from each row of it that can be read. Of one that is damaged the sums are copied as they are: what is
- * missing shows by them.
- * @param db open, and locked as far as it can be; it is closed
- * @param isFormer it is of the format before, and sound
+ * Makes the database again from every row that can be read. The sums of a damaged one are copied as they are: they show what is
+ * missing.
+ * @param db locked as far as possible; closed by this
+ * @param isFormer true for an undamaged database of the previous format
  */
 export function replaceDatabase(folder: string, db: Database.Database, isFormer: boolean): void {
   try {
@@ -41,17 +41,17 @@ export function replaceDatabase(folder: string, db: Database.Database, isFormer:
   finishReplacing(folder);
 }
 
-/** What a crash has left of a replacement is done to its end. */
+/** Completes a replacement that a crash interrupted. */
 export function finishReplacing(folder: string): void {
   if (!existsSync(join(folder, REPLACEMENT))) return;
-  // It belongs to the file that goes.
+  // These belong to the replaced file.
   for (const end of ['-wal', '-shm', '-journal']) rmSync(join(folder, DATABASE + end), { force: true });
   syncFolderNow(folder);
   renameSync(join(folder, REPLACEMENT), join(folder, DATABASE));
   syncFolderNow(folder);
 }
 
-/** Fields of the file's header that are the same in each of our databases; the number of pages follows from the file's size. */
+/** Restores the fields of the header that all our databases have in common; the number of pages follows from the size. */
 function mendHeader(file: string): void {
   const fd = openSync(file, 'r+');
   try {
@@ -75,9 +75,9 @@ function mendHeader(file: string): void {
 
 const HEADER = 100;
 
-/** Gives the entries of the schema the text that they were written with, as far as the table of them can be read. */
+/** Restores the text of the schema's entries, as far as its table can be read. */
 function mendSchema(old: Database.Database, file: string): void {
-  whatCanBeRead(file, () => {
+  readUntilDamage(file, () => {
     old.unsafeMode(true);
     old.pragma('locking_mode = EXCLUSIVE');
     old.pragma('writable_schema = ON');
@@ -117,7 +117,7 @@ function build(path: string, old: Database.Database, isFormer: boolean, oldFile:
       const names = expectedSchema().flatMap(([type, name]) => (type === 'table' ? [name] : []));
       const cut = names.filter((name) => !copyTable(db, old, name, oldFile));
       if (isFormer) sumUp(db);
-      // A generation without all of its ids, or ids without theirs, are of no use.
+      // An incomplete generation is useless: without its sum, `mend` deletes all ids.
       if (cut.some((name) => ID_TABLES.has(name))) db.exec(`DELETE FROM sums WHERE name = 'generations'`);
       db.exec(expectedSchema().find(([, name]) => name === 'quarantine_left')?.[3] ?? '');
       db.pragma(`user_version = ${VERSION}`);
@@ -129,25 +129,23 @@ function build(path: string, old: Database.Database, isFormer: boolean, oldFile:
 
 const ID_TABLES: ReadonlySet<string> = new Set(['generations', 'recent_ids', 'sealed_ids']);
 
-/** @returns false where not all of it could be read */
+/** @returns false when not all of it could be read */
 function copyTable(db: Database.Database, old: Database.Database, table: string, file: string): boolean {
   const copyBy = (order: 'ASC' | 'DESC'): boolean =>
-    whatCanBeRead(file, () => {
+    readUntilDamage(file, () => {
       const select = old.prepare(`SELECT * FROM ${table} NOT INDEXED ORDER BY 1 ${order}`).raw();
-      const insert = db.prepare(
-        insertInto(
-          table,
-          select.columns().map(({ name }) => name),
-        ),
-      );
+      const columns = select.columns().map(({ name }) => name);
+      const insert = db.prepare(insertInto(table, columns));
       for (const row of select.iterate() as IterableIterator<unknown[]>) insertIfValid(insert, row);
     });
   if (table === 'sqlite_sequence') db.exec('DELETE FROM sqlite_sequence');
-  // What lies behind a damaged page is read from the other end.
-  return copyBy('ASC') || (copyBy('DESC'), false);
+  if (copyBy('ASC')) return true;
+  // Rows behind a damaged page are read from the other end.
+  copyBy('DESC');
+  return false;
 }
 
-/** A row that no program has written stays out: the sums say that one is missing. */
+/** Leaves out a row that breaks a constraint: no program wrote it, and the sums show that one is missing. */
 function insertIfValid(insert: Database.Statement, row: readonly unknown[]): void {
   try {
     insert.run(...row);
@@ -156,7 +154,7 @@ function insertIfValid(insert: Database.Statement, row: readonly unknown[]): voi
   }
 }
 
-/** @param columns as they come; those of the format before, too */
+/** @param columns of this format or the previous one */
 function insertInto(table: string, columns: readonly string[]): string {
   const given = `SELECT ${columns.map((name) => `? AS ${name}`).join()}`;
   if (table === 'damaged' && !columns.includes('what'))
@@ -166,8 +164,8 @@ function insertInto(table: string, columns: readonly string[]): string {
   return `INSERT OR IGNORE INTO ${table} (${columns.join()}) ${given}`;
 }
 
-/** @returns false where it was broken off by damage */
-function whatCanBeRead(file: string, read: () => void): boolean {
+/** @returns false when damage interrupted it */
+function readUntilDamage(file: string, read: () => void): boolean {
   try {
     read();
     return true;

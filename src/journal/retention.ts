@@ -1,9 +1,10 @@
 import { MillraceError } from '../core/errors.ts';
+import { asBuffer } from '../lib/byte-writer.ts';
 import type { AsideEntries } from './aside-entries.ts';
 import type { Cursors } from './cursors.ts';
 import type { SeenIds } from './dedup.ts';
-import type { Base, Consumed } from './events.ts';
-import { Tally } from './hour-counts.ts';
+import type { ReappendedRows, StoreBase } from './events.ts';
+import { HourTally } from './hour-counts.ts';
 import type { NoteKeeper } from './second-note.ts';
 import { NO_ID, partsAt } from './segments/format.ts';
 import type { SetAside } from './set-aside.ts';
@@ -11,12 +12,12 @@ import type { Space } from './space.ts';
 
 /** Ids sealed in one transaction: about two milliseconds. */
 export const SEAL = 1024;
-/** Segments begun within the time that settled events are kept: what is past it goes with the last of its segment. */
+/** Segments begun within the retention: an event that is past it goes with the last one of its segment. */
 const SEGMENTS_KEPT = 16;
-/** So many are there only while what is in them is not settled, or came fast. */
+/** No segment is begun for its age when there are so many: the events in them are not settled, or came fast. */
 const SEGMENTS_AT_MOST = 4 * SEGMENTS_KEPT;
 
-interface ProgressParts extends Base {
+interface RetentionParts extends StoreBase {
   readonly seen: SeenIds;
   readonly cursors: Cursors;
   readonly setAside: SetAside;
@@ -25,69 +26,65 @@ interface ProgressParts extends Base {
   readonly note: NoteKeeper;
 }
 
-/** Brings the database up to what the segments say, and the segments down to what is still wanted. */
-export class Progress {
-  readonly #parts: ProgressParts;
+/** Writes to the database what the segments say, and removes the segments that nothing needs any more. */
+export class Retention {
+  readonly #parts: RetentionParts;
 
-  constructor(parts: ProgressParts) {
+  constructor(parts: RetentionParts) {
     this.#parts = parts;
   }
 
-  /** Appends events in a frame, and then takes them out of their table; their ids were seen when they came. */
-  putBack(records: Uint8Array, { table, keys }: Omit<Consumed, 'after'>, now: number): void {
+  /** Appends events that were set aside, and deletes their rows. Their ids were seen when they came. */
+  reappend(records: Uint8Array, { table, keys }: Omit<ReappendedRows, 'after'>, now: number): void {
     const { transactions, events } = this.#parts;
     this.makeRoomFor(records.length, now);
-    const frame = events.newFrame();
-    const tally = new Tally();
-    const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);
+    const frame = events.log.newFrame();
+    const tally = new HourTally();
+    const bytes = asBuffer(records);
     for (let at = 0; at < bytes.length;) {
-      const { size, receivedAt } = partsAt(bytes, at);
-      frame.add(bytes, at, NO_ID);
-      if (table === 'quarantine') tally.add('released', receivedAt);
-      at += size;
+      const parts = partsAt(bytes, at);
+      frame.add(bytes, at, parts, NO_ID);
+      if (table === 'quarantine') tally.add('released', parts.receivedAt);
+      at += parts.size;
     }
     const consumed = { table, keys, after: events.lastSeq };
     transactions.noticingFull(now, () => events.append(frame, tally, now, { consumed }));
     this.save();
   }
 
-  /** Writes to the database what the frames have said since it was last done. */
+  /** Writes to the database what the frames have said since the last time. */
   save(): void {
-    const { transactions, events, setAside, asideEntries, cursors } = this.#parts;
+    const { transactions, events, setAside, asideEntries, cursors, note } = this.#parts;
     const { unsaved } = events;
     if (unsaved === null && !events.hasRolled) return;
-    const back: (readonly [sink: string, after: number])[] = [];
-    const saved = transactions.run(() => {
-      asideEntries.note(unsaved?.entered ?? []);
-      for (const { table, keys, after } of unsaved?.consumed ?? []) {
-        for (const sink of setAside.remove(table, keys)) {
-          // A sink that had left begins in front of them, and not behind, when it opens again.
-          cursors.place(sink, after);
-          back.push([sink, after]);
-        }
-      }
-      return events.save();
+    const { entered = [], consumed = [] } = unsaved ?? {};
+    transactions.run(() => {
+      if (entered.length > 0) asideEntries.note(entered);
+      const sinks = consumed.flatMap(({ table, keys, after }) =>
+        setAside.remove(table, keys).map((sink) => [sink, after] as const),
+      );
+      // A sink that was removed and is opened again begins before them.
+      for (const [sink, after] of sinks) cursors.place(sink, after);
+      events.save();
+      if (sinks.length > 0) note.writeAfterCommit();
     });
-    for (const [sink, after] of back) cursors.placed(sink, after);
-    saved();
-    if (back.length > 0) this.#parts.note.write();
   }
 
-  /** Clears away at most one segment whose events are settled and older than `retention`; true when one is gone. */
+  /** Removes at most one segment whose events are settled and older than `retention`. @returns whether one was removed */
   retain(now: number, retention: number): boolean {
     const { log } = this.#parts.events;
     if (log.isDue(now - retention / SEGMENTS_KEPT) && this.#isWorthRolling()) log.roll();
-    return this.#clear(now, now - retention);
+    return this.#removeOldest(now, now - retention);
   }
 
-  /** While a sink is down nothing goes: ever more segments, each of them an open file, would be of no use. */
+  /** While a sink is down nothing is removed: more segments would only be more open files. */
   #isWorthRolling(): boolean {
     const { log } = this.#parts.events;
     return log.segments.length < SEGMENTS_AT_MOST || log.isNewestNext(this.#parts.cursors.settled());
   }
 
   /**
-   * When space is short, what is settled goes before its retention is over; an unsettled event never does.
+   * Removes settled events before their retention is over when space is short; never an unsettled one.
    * @throws MillraceError journal_full
    */
   makeRoom(now: number): void {
@@ -97,8 +94,8 @@ export class Progress {
   }
 
   /**
-   * The same for what is set aside or put back, which may use half of the reserve: no more may come in then, but what
-   * waits is not held up.
+   * The same for events that are set aside or appended again. They may use half of the reserve, so that what waits is not held up
+   * when no more may come in.
    * @throws MillraceError journal_full
    */
   makeRoomFor(bytes: number, now: number): void {
@@ -109,35 +106,35 @@ export class Progress {
     if (shortage !== null) throw new MillraceError('journal_full', shortage);
   }
 
-  /** The same as `makeRoom`, and says what is still short; null: nothing. */
+  /** As `makeRoom`. @returns what is still short; null for nothing */
   clearWhileShort(now: number): string | null {
-    const { log } = this.#parts.events;
+    const { space, cursors, events } = this.#parts;
+    const { log } = events;
     for (;;) {
-      const shortage = this.#parts.space.shortage();
+      const shortage = space.shortage();
       if (shortage === null) return null;
-      if (this.#parts.space.giveBack() || this.#clear(now)) continue;
-      // When all is settled, the newest segment can go as well once another is begun, which takes some space itself.
-      if (this.#parts.cursors.settled() === log.lastSeq && log.isDue(Infinity)) log.roll();
-      if (!this.#clear(now)) return shortage;
+      if (space.giveBack() || this.#removeOldest(now)) continue;
+      // When all is settled, the newest segment can go once another is begun, which takes some space itself.
+      if (cursors.settled() === log.lastSeq && log.isDue(Infinity)) log.roll();
+      if (!this.#removeOldest(now)) return shortage;
     }
   }
 
-  #clear(now: number, before?: number): boolean {
-    const { log } = this.#parts.events;
-    const oldest = log.removable(this.#parts.cursors.settled(), before);
-    if (oldest === null) return false;
-    const { transactions, seen, note, events } = this.#parts;
-    // In small steps: until it is checkpointed, what one transaction writes takes twice its space.
-    while (seen.isSealing) transactions.run(() => seen.advance(SEAL, log.lastSeq))();
-    // What it says is in the database before it goes, and so is that it goes.
+  #removeOldest(now: number, before?: number): boolean {
+    const { transactions, seen, note, events, cursors } = this.#parts;
+    const { log } = events;
+    const lastSeq = log.removableUpTo(cursors.settled(), before);
+    if (lastSeq === null) return false;
+    // In small steps: what one transaction writes takes twice its space until it is checkpointed.
+    while (seen.isSealing) transactions.run(() => seen.advance(SEAL, log.lastSeq));
+    // The segment's notes are in the database before it is removed, and so is its removal: a segment that is gone and not
+    // noted as removed counts as lost.
     this.save();
-    const [kept, noted] = transactions.run(() => {
-      events.savePosition(log.positionAfter);
-      return [seen.keep(oldest.lastSeq, now), note.next()];
+    transactions.run(() => {
+      events.savePosition(log.positionAfterRemoval);
+      seen.keep(lastSeq, now);
+      note.writeAfterCommit();
     });
-    kept();
-    // First: a segment that is gone and was not noted as settled is missing.
-    noted();
     log.removeOldest();
     return true;
   }

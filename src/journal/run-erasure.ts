@@ -4,23 +4,23 @@ import type { EraseStep } from './erase.ts';
 import { allKnownBy } from './identity.ts';
 import type { Store } from './store.ts';
 
-type Erased = Pick<Remote<Store>, 'eraser'>;
+type RemoteEraser = Remote<Store>['eraser'];
 
 /** Ids forgotten in one transaction: a few milliseconds. */
-const FORGET = 200;
+const FORGET_AT_ONCE = 200;
 
 /**
- * Takes the subjects out of the database, a slice at a time, so that events continue coming in between.
- * @param alone whether nothing comes in: then nobody waits, and a slice may take its time
+ * Erases the subjects step by step, so that events can come in between, and records the counts.
+ * @param name of the store in the receipts
+ * @param alone true when no deliveries wait for the journal: a step may take long then
  */
-export async function eraseFrom(
-  store: Erased,
+export async function eraseSubjects(
+  eraser: RemoteEraser,
   { subjects, signal, record, onStep }: ErasureRun,
   name: string,
   alone: boolean,
 ): Promise<void> {
-  await perform(store, subjects, { do: 'setAside' }, alone, signal, onStep);
-  const { eraser } = store;
+  await performSteps(eraser, subjects, { do: 'setAside' }, { alone, signal, onStep });
   for (const { request } of subjects) {
     const counts = await eraser.counts(request);
     const entries = await eraser.entries(request);
@@ -32,35 +32,36 @@ export async function eraseFrom(
         removed: { [request]: count },
         sha256_before: null,
         sha256_after: null,
-        // Of all the items: an event and its dead letter have one entry.
+        // With the first item only: an event and its dead letter have one entry.
         ...(index === 0 && entries.length > 0 ? { entries: { [request]: entries } } : {}),
       });
     }
   }
 }
 
-/** A step and those that follow from it. */
-export async function perform(
-  { eraser }: Erased,
+interface StepOptions {
+  readonly alone: boolean;
+  readonly signal: AbortSignal;
+  readonly onStep?: ErasureRun['onStep'];
+}
+
+/** Performs a step and those that follow from it. */
+export async function performSteps(
+  eraser: RemoteEraser,
   subjects: readonly Subject[],
-  first: EraseStep,
-  alone: boolean,
-  signal?: AbortSignal,
-  onStep?: ErasureRun['onStep'],
+  first: EraseStep | null,
+  { alone, signal, onStep }: StepOptions,
 ): Promise<void> {
-  let next: EraseStep | null = first;
-  while (next !== null) {
-    signal?.throwIfAborted();
+  for (let next = first; next !== null;) {
+    signal.throwIfAborted();
     const step: EraseStep = next.do === 'scrub' ? { do: 'scrub', alone } : next;
     next = await eraser.perform(subjects, step);
     if (next?.do !== step.do) onStep?.(`journal ${step.do}`);
   }
 }
 
-export async function forgetIn({ eraser }: Erased, events: readonly TakenOut[]): Promise<void> {
-  for (let at = 0; at < events.length; at += FORGET) {
-    const some = events.slice(at, at + FORGET);
-    const known = some.flatMap(allKnownBy);
-    await eraser.perform([], { do: 'known', known });
-  }
+/** Forgets the ids of events that other stores erase. */
+export async function forgetEvents(eraser: RemoteEraser, events: readonly TakenOut[]): Promise<void> {
+  for (let at = 0; at < events.length; at += FORGET_AT_ONCE)
+    await eraser.forgetIds(events.slice(at, at + FORGET_AT_ONCE).flatMap(allKnownBy));
 }

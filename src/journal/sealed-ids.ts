@@ -1,68 +1,67 @@
 import type Database from 'better-sqlite3';
 import { BloomFilter, BloomFilters } from '../lib/bloom.ts';
+import type { StoreBase } from './events.ts';
 import { DIGEST_BYTES, KEY_BYTES } from './segments/format.ts';
 
-/** Rows that one statement writes: to run it costs as much as a row does. */
-const SOME = 16;
+/** Rows that one statement writes: running it costs as much as a row does. */
+const ROWS_AT_ONCE = 16;
 
 /** What is remembered under one key. */
 export interface Known {
   /** Of the bytes; null where the event was erased. */
-  readonly digest: string | null;
+  digest: string | null;
   /** Milliseconds since the epoch. */
   readonly at: number;
-  /** Of the event in the segments; 0 for what is in `recent_ids` alone. */
+  /** Of the event in the segments; 0 for an id in `recent_ids` only. */
   readonly seq: number;
-  /** In `recent_ids`; 0 for what is not there. */
-  readonly row: number;
+  /** Of `recent_ids`; 0 for an id that has none. */
+  row: number;
 }
 
-/** A full generation on its way into the table. */
+/** A full generation that is being written. */
 interface Sealing {
   readonly generation: number;
-  /** By first byte; each is sorted when its turn comes, for to sort all at once would take long. */
+  /** By first byte; each is sorted when it is written, because sorting all at once takes long. */
   readonly buckets: readonly string[][];
   readonly members: Map<string, Known>;
   readonly lastAt: number;
-  /** The newest event whose id is in it or was before. */
+  /** Newest event whose id is in this generation or an earlier one. */
   readonly lastSeq: number;
   readonly filter: BloomFilter;
   /** Buckets written. */
   done: number;
-  /** Rows of `recent_ids` that stand for what is written. */
+  /** Rows of `recent_ids` that the written rows replace. */
   stale: readonly number[];
 }
 
-/** Makes the memory what the transaction has made the database; to be called once that is committed. */
-export type Apply<T = void> = () => T;
-
 /**
- * Generations of ids that are full: sorted, written a few rows at a time, and then answered for by a Bloom filter in memory
- * and the table, which confirms a hit.
+ * Full generations of ids: sorted, written a few rows at a time, and from then on answered by a Bloom filter in memory and the
+ * table. Methods that write run inside a transaction; memory follows when it is committed.
  */
 export class SealedIds {
-  readonly #db: Database.Database;
+  readonly #base: Pick<StoreBase, 'db' | 'transactions'>;
   readonly #insert;
   readonly #insertSome;
   readonly #clear;
   readonly #find;
   readonly #delete;
   readonly #shorten;
-  /** By generation, when its newest came. */
+  /** By generation, when its newest id came. */
   readonly #generations = new Map<number, number>();
   readonly #filters = new BloomFilters();
   #next = 1;
   #sealing: Sealing | null = null;
 
-  constructor(db: Database.Database) {
-    this.#db = db;
+  constructor(base: Pick<StoreBase, 'db' | 'transactions'>) {
+    const { db } = base;
+    this.#base = base;
     this.#clear = db.prepare('DELETE FROM sealed_ids WHERE generation = ?');
     const insert = (rows: number): Database.Statement =>
       db.prepare(
         `INSERT OR REPLACE INTO sealed_ids (generation, hash, age) VALUES ${Array(rows).fill('(?, ?, ?)').join(', ')}`,
       );
     this.#insert = insert(1);
-    this.#insertSome = insert(SOME);
+    this.#insertSome = insert(ROWS_AT_ONCE);
     this.#delete = db.prepare('DELETE FROM sealed_ids WHERE generation = ? AND hash = ?');
     this.#shorten = db.prepare('UPDATE OR REPLACE sealed_ids SET hash = ? WHERE generation = ? AND hash = ?');
     this.#find = db.prepare(
@@ -80,12 +79,12 @@ export class SealedIds {
     return this.#sealing !== null;
   }
 
-  /** Of those that are being written. */
+  /** An entry of the generation that is being written. */
   member(key: string): Known | undefined {
     return this.#sealing?.members.get(key);
   }
 
-  /** What is known under a key since `oldest` at most, the newest where there are several. */
+  /** The newest entry of a key that is not older than `oldest`. */
   find(key: string, oldest: number): Pick<Known, 'digest'> | null {
     if (this.#generations.size === 0) return null;
     const bytes = Buffer.from(key, 'latin1');
@@ -104,7 +103,7 @@ export class SealedIds {
     return newest;
   }
 
-  /** @param lastSeq the newest event whose id is among them or was before */
+  /** @param lastSeq newest event whose id is among the members or in an earlier generation */
   begin(members: Map<string, Known>, lastAt: number, lastSeq: number): void {
     const buckets = Array.from({ length: 256 }, (): string[] => []);
     for (const key of members.keys()) buckets[key.charCodeAt(0)]?.push(key);
@@ -114,24 +113,24 @@ export class SealedIds {
   }
 
   /**
-   * Writes whole buckets until there are so many rows, or none is left; then the generation is complete, and `complete` is
-   * told of it, and of the rows of `recent_ids` that are not needed any more. Inside a transaction.
+   * Writes whole buckets until `rows` are written or none is left.
+   * @param onComplete called with the generation's last bucket
    * @returns whether there is more to do
    */
-  seal(rows: number, complete: (stale: readonly number[], lastSeq: number) => void): Apply<boolean> {
+  seal(rows: number, onComplete: (stale: readonly number[], lastSeq: number) => void): boolean {
     const sealing = this.#sealing;
-    if (sealing === null) return () => false;
+    if (sealing === null) return false;
     const { generation, buckets, members, filter, lastAt, lastSeq } = sealing;
     let { done } = sealing;
     const stale = [...sealing.stale];
     const values: (number | Buffer)[] = [];
-    // Of one that was begun before a restart: an id can have come with other bytes since, and would be known by both.
+    // A process before this one may have begun it, with ids that came with other bytes since.
     if (done === 0) this.#clear.run(generation);
     for (let written = 0; written < rows && done < buckets.length; done += 1) {
       const keys = buckets[done]?.sort() ?? [];
       for (const key of keys) {
         const known = members.get(key);
-        // Forgotten meanwhile.
+        // Undefined once it was erased.
         if (known === undefined) continue;
         const entry = Buffer.from(key + (known.digest ?? ''), 'latin1');
         filter.add(entry.readUInt32LE(0), entry.readUInt32LE(4));
@@ -141,77 +140,74 @@ export class SealedIds {
       written += keys.length;
     }
     this.#write(values);
-    if (done < buckets.length)
-      return () => {
-        sealing.done = done;
-        sealing.stale = stale;
-        return true;
-      };
-    this.#db
-      .prepare('INSERT INTO generations (generation, last_at, ids, filter) VALUES (?, ?, ?, ?)')
-      .run(generation, lastAt, members.size, filter.bytes);
-    complete(stale, lastSeq);
-    return () => {
+    const isMore = done < buckets.length;
+    if (!isMore) {
+      this.#base.db
+        .prepare('INSERT INTO generations (generation, last_at, ids, filter) VALUES (?, ?, ?, ?)')
+        .run(generation, lastAt, members.size, filter.bytes);
+      onComplete(stale, lastSeq);
+    }
+    this.#base.transactions.afterCommit(() => {
+      sealing.done = done;
+      sealing.stale = stale;
+      if (isMore) return;
       this.#generations.set(generation, lastAt);
       this.#filters.add(generation, filter);
       this.#sealing = null;
-      return false;
-    };
+    });
+    return isMore;
   }
 
   /** @param values three for each row */
   #write(values: readonly (number | Buffer)[]): void {
+    const some = 3 * ROWS_AT_ONCE;
     let at = 0;
-    for (; at + 3 * SOME <= values.length; at += 3 * SOME)
-      this.#insertSome.run(values.slice(at, at + 3 * SOME));
+    for (; at + some <= values.length; at += some) this.#insertSome.run(values.slice(at, at + some));
     for (; at < values.length; at += 3) this.#insert.run(values.slice(at, at + 3));
   }
 
-  /** Takes a digest out of what is known under a key, and with `all` the key as well. Inside a transaction. */
-  forget(key: string, digest: string, all: boolean): Apply {
+  /** Deletes the digest of a key, and with `all` the key as well, where its digest is this one. */
+  forget(key: string, digest: string, all: boolean): void {
     const entry = Buffer.from(key + digest, 'latin1');
     const [high, low] = [entry.readUInt32LE(0), entry.readUInt32LE(4)];
-    for (const generation of this.#filters.having(high, low)) this.#forget(generation, entry, all);
-    // Begun, by this process or by one before it.
-    this.#forget(this.#sealing?.generation ?? this.#next, entry, all);
+    const begun = this.#sealing?.generation ?? this.#next;
+    for (const generation of [...this.#filters.having(high, low), begun])
+      if (all) this.#delete.run(generation, entry);
+      else this.#shorten.run(entry.subarray(0, KEY_BYTES), generation, entry);
     const members = this.#sealing?.members;
     const known = members?.get(key);
-    return () => {
-      if (members === undefined || known?.digest !== digest) return;
-      if (all) members.delete(key);
-      else members.set(key, { ...known, digest: null });
-    };
+    this.#base.transactions.afterCommit(() => {
+      if (known?.digest !== digest) return;
+      if (all) members?.delete(key);
+      else known.digest = null;
+    });
   }
 
-  #forget(generation: number, entry: Buffer, all: boolean): void {
-    if (all) this.#delete.run(generation, entry);
-    else this.#shorten.run(entry.subarray(0, KEY_BYTES), generation, entry);
-  }
-
-  /** Clears away a part of a generation that is older than a time; null when there is none. Inside a transaction. */
-  expire(before: number): Apply | null {
-    for (const [generation, lastAt] of this.#generations) {
-      if (lastAt >= before) continue;
-      const { changes } = this.#db
-        .prepare(
-          'DELETE FROM sealed_ids WHERE generation = ? AND hash IN (SELECT hash FROM sealed_ids WHERE generation = ? LIMIT 5000)',
-        )
-        .run(generation, generation);
-      if (changes > 0) return () => undefined;
-      this.#db.prepare('DELETE FROM generations WHERE generation = ?').run(generation);
-      return () => {
-        this.#generations.delete(generation);
-        this.#filters.remove(generation);
-      };
-    }
-    return null;
+  /** Deletes a part of a generation that is older than a time. @returns false when there is none */
+  expire(before: number): boolean {
+    const old = [...this.#generations].find(([, lastAt]) => lastAt < before);
+    if (old === undefined) return false;
+    const [generation] = old;
+    const { db, transactions } = this.#base;
+    const { changes } = db
+      .prepare(
+        'DELETE FROM sealed_ids WHERE generation = ? AND hash IN (SELECT hash FROM sealed_ids WHERE generation = ? LIMIT 5000)',
+      )
+      .run(generation, generation);
+    if (changes > 0) return true;
+    db.prepare('DELETE FROM generations WHERE generation = ?').run(generation);
+    transactions.afterCommit(() => {
+      this.#generations.delete(generation);
+      this.#filters.remove(generation);
+    });
+    return true;
   }
 }
 
 /** Above any digest. */
 const LAST = Buffer.alloc(DIGEST_BYTES + 1, 0xff);
 
-/** Of what is stored of an event; null where the event was erased. */
+/** The digest in a stored entry; null where the event was erased. */
 export function digestIn(entry: Buffer): string | null {
   return entry.length < KEY_BYTES + DIGEST_BYTES ? null : entry.toString('latin1', KEY_BYTES);
 }

@@ -7,22 +7,21 @@ import { canonicalId } from '../core/named-ids.ts';
 import { formatTarget } from '../core/route.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import { ABOUT, insertAside, ROW_COLUMNS, type AsideTable } from './schema.ts';
-import { partsAt } from './segments/format.ts';
-import { bodyAt, encodeRecords, eventOf, rowAt, type EventRow, type Handled } from './segments/records.ts';
+import { encodeRecords, eventOf, type EventRow, type Handled } from './segments/records.ts';
 
 /** A dead letter without its event. */
-export type LetterRow = Omit<DeadLetter, 'key' | 'event' | 'bodyBytes'> & { readonly seq: number };
+export type DeadLetterAbout = Omit<DeadLetter, 'key' | 'event' | 'bodyBytes'> & { readonly seq: number };
 
-/** Events that wait for a person, and what is said of each; `bodyBytes` where bodies were left out. */
-export interface LetterPage<About> {
-  /** Of the events, one after the other; a buffer that is all theirs. */
+/** Events that were set aside, and for each what the table says besides; `bodyBytes` where bodies were left out. */
+export interface SetAsidePage<About> {
+  /** In a buffer of their own, which is transferred. */
   readonly records: Uint8Array;
   readonly about: readonly (About & { readonly key: number; readonly bodyBytes?: number })[];
 }
 
-type AboutLetter = [string, string | null, string, string, number, number, number];
+type DeadLetterColumns = [string, string | null, string, string, number, number, number];
 
-interface Found {
+interface FoundRow {
   readonly key: number;
   /** Bytes of the body. */
   readonly size: number;
@@ -31,15 +30,18 @@ interface Found {
   readonly body: Buffer;
 }
 
+/** Key of the checkpoint with the secret of the hashes in `dropped_letters`. */
 const DROP_KEY = 'dropped-letters/key';
+/** Dead letters retried in one frame. */
+const RETRIED_AT_ONCE = 500;
 
-/** Dead letters and quarantine: events that wait for a person, each a whole copy that no retention touches. */
+/** Dead letters and quarantine: whole copies of events, which no retention removes. */
 export class SetAside {
   readonly #db: Database.Database;
   readonly #quarantine;
   readonly #add;
   readonly #isThere;
-  readonly #died;
+  readonly #addAhead;
   readonly #checkpoints: Checkpoints;
   #dropKey: string | null = null;
 
@@ -50,8 +52,7 @@ export class SetAside {
     db.function('canonical', { deterministic: true }, (id) => (id === null ? null : canonicalId(String(id))));
     this.#quarantine = db.prepare(insertAside('quarantine'));
     this.#add = db.prepare(insertAside('dead_letters'));
-    // Behind the cursor that is known as it is.
-    this.#died = db.prepare(
+    this.#addAhead = db.prepare(
       `INSERT INTO died_ahead SELECT @sink, @seq, @destination
        WHERE NOT EXISTS (SELECT 1 FROM cursors WHERE sink = @sink AND seq >= @seq)`,
     );
@@ -60,32 +61,25 @@ export class SetAside {
     );
   }
 
-  /** @param reasons as JSON @returns its key */
+  /** @param reasons JSON @returns its key */
   quarantine(reasons: string, row: EventRow, body: Buffer): number {
     return Number(this.#quarantine.run(reasons, ...row, body).lastInsertRowid);
   }
 
-  /** The letter, and that its delivery is settled: all of it or nothing. */
-  add(letter: LetterRow, { records }: Pick<LetterPage<never>, 'records'>): void {
-    const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);
-    const parts = partsAt(bytes, 0);
-    this.#db.transaction(() => this.addRow(letter, rowAt(bytes, 0, parts), bodyAt(bytes, 0, parts)))();
-  }
-
-  /** Once for each target. Inside a transaction. */
-  addRow(
-    { sink, destination, code, reason, attempts, diedAt, seq }: LetterRow,
+  /** Adds a dead letter, once for each target, and that its delivery is settled. Inside a transaction. */
+  addDeadLetter(
+    { sink, destination, code, reason, attempts, diedAt, seq }: DeadLetterAbout,
     row: EventRow,
     body: Buffer,
   ): void {
     if (this.#isThere.get(sink, seq, destination, row[0]) !== undefined) return;
     this.#add.run(sink, destination, code, reason, attempts, diedAt, seq, ...row, body);
-    this.#died.run({ sink, seq, destination });
+    this.#addAhead.run({ sink, seq, destination });
   }
 
-  list(selection: SetAsideSelection, bodies: boolean): LetterPage<LetterRow> {
+  list(selection: SetAsideSelection, bodies: boolean): SetAsidePage<DeadLetterAbout> {
     return pageOf(this.#select('dead_letters', selection, bodies), bodies, (about) => {
-      const [sink, destination, code, reason, attempts, diedAt, seq] = about as AboutLetter;
+      const [sink, destination, code, reason, attempts, diedAt, seq] = about as DeadLetterColumns;
       return { sink, destination, code, reason, attempts, diedAt, seq };
     });
   }
@@ -93,28 +87,28 @@ export class SetAside {
   listQuarantine(
     selection: SetAsideSelection,
     bodies: boolean,
-  ): LetterPage<{ readonly reasons: readonly InvalidReason[] }> {
-    return pageOf(this.#select('quarantine', selection, bodies), bodies, ([reasons]) => {
-      return { reasons: JSON.parse(String(reasons)) as InvalidReason[] };
-    });
+  ): SetAsidePage<{ readonly reasons: readonly InvalidReason[] }> {
+    return pageOf(this.#select('quarantine', selection, bodies), bodies, ([reasons]) => ({
+      reasons: JSON.parse(String(reasons)) as InvalidReason[],
+    }));
   }
 
-  /** The next letters of a selection as they go back into the journal: for the target that refused them and no other. */
+  /** The next dead letters of a selection, each for the target that refused it. */
   toRetry(selection: Selection): { readonly keys: readonly number[]; readonly events: readonly Handled[] } {
-    const page = this.#select('dead_letters', { ...selection, limit: 500 }, true);
+    const page = this.#select('dead_letters', { ...selection, limit: RETRIED_AT_ONCE }, true);
     const events = page.map(({ about, row, body }) => {
-      const [sink, destination] = about as AboutLetter;
+      const [sink, destination] = about as DeadLetterColumns;
       const { event, handling } = eventOf(row, body);
       return { event, handling: { ...handling, only: [formatTarget({ sink, destination })] } };
     });
     return { keys: page.map(({ key }) => key), events };
   }
 
-  has(table: AsideTable, key: number): boolean {
-    return this.#db.prepare(`SELECT 1 FROM ${table} WHERE key = ?`).get(key) !== undefined;
+  isQuarantined(key: number): boolean {
+    return this.#db.prepare('SELECT 1 FROM quarantine WHERE key = ?').get(key) !== undefined;
   }
 
-  /** Takes out what was put back. @returns the sinks it is for */
+  /** Deletes rows whose events were appended again. @returns the sinks they are for */
   remove(table: AsideTable, keys: readonly number[]): readonly string[] {
     const among = 'key IN (SELECT value FROM json_each(?))';
     const values = JSON.stringify(keys);
@@ -127,28 +121,29 @@ export class SetAside {
   }
 
   /**
-   * What a person drops is noted, so that it never counts as lost: by hashes of the ids, for whose they are is not known any more
-   * when a user is erased.
+   * Deletes rows, and keeps a keyed hash of each id, so that a dropped event never counts as lost. Plain ids would outlive an
+   * erasure, which could not tell whose they are.
+   * @returns how many
    */
   drop(table: AsideTable, selection: Selection): number {
     const { where, values } = conditions(table, selection);
     const dropped = `SELECT ${table === 'dead_letters' ? 'sink' : `''`}, hashed_id(id), received_at FROM ${table} ${where}`;
     return this.#db.transaction(() => {
-      this.#haveDropKey();
+      this.#loadDropKey();
       this.#db.prepare(`INSERT OR IGNORE INTO dropped_letters ${dropped}`).run(...values);
       return this.#db.prepare(`DELETE FROM ${table} ${where}`).run(...values).changes;
     })();
   }
 
-  #haveDropKey(): void {
-    // A key that was made in a transaction that came to nothing is none.
+  #loadDropKey(): void {
+    // Read each time: the transaction that made a key may have been rolled back.
     this.#dropKey = this.#checkpoints.load(DROP_KEY);
     if (this.#dropKey !== null) return;
     this.#dropKey = randomBytes(32).toString('hex');
     this.#checkpoints.save(DROP_KEY, this.#dropKey);
   }
 
-  /** What was dropped of a span of time, milliseconds since the epoch. */
+  /** Events received in a span of time, milliseconds since the epoch, that were dropped. */
   dropped(since: number, until: number): Pick<JournalAccount, 'dropped' | 'droppedKey'> {
     const dropped = this.#db
       .prepare('SELECT id, sink FROM dropped_letters WHERE received_at >= ? AND received_at < ?')
@@ -157,12 +152,12 @@ export class SetAside {
     return { dropped, ...(key === null ? {} : { droppedKey: key }) };
   }
 
-  /** A page whose bytes are bounded: bodies of 10 MiB, a hundred at a time, would not fit into memory. */
-  #select(table: AsideTable, selection: SetAsideSelection, bodies: boolean): Found[] {
+  /** A page of bounded size: a hundred bodies of 10 MiB would be too much memory. */
+  #select(table: AsideTable, selection: SetAsideSelection, bodies: boolean): FoundRow[] {
     const { where, values } = conditions(table, selection);
     const about = ABOUT[table];
     const { newestOf, limit = newestOf?.limit ?? 100 } = selection;
-    // Without bodies SQLite reads no page of them.
+    // Without bodies SQLite reads none of their pages.
     const rows = this.#db
       .prepare(
         `SELECT key, length(body), ${about.join()}, ${ROW_COLUMNS}, ${bodies ? 'body' : `x''`}
@@ -170,58 +165,53 @@ export class SetAside {
       )
       .raw()
       .iterate(...values, limit) as IterableIterator<[number, number, ...unknown[]]>;
-    const page: Found[] = [];
+    const page: FoundRow[] = [];
     let bytes = 0;
     for (const [key, size, ...rest] of rows) {
       const body = rest.pop() as Buffer;
-      const found = {
-        key,
-        size,
-        about: rest.splice(0, about.length),
-        row: rest as unknown as EventRow,
-        body,
-      };
-      bytes += body.length + found.row[7].length + found.about.join('').length;
+      const besides = rest.splice(0, about.length);
+      const row = rest as unknown as EventRow;
+      bytes += body.length + row[7].length + besides.join('').length;
       if (page.length > 0 && bytes > PAGE_BYTES) break;
-      page.push(found);
+      page.push({ key, size, about: besides, row, body });
     }
     return page;
   }
 }
 
-/** Of events and what is said of them, in one answer; the first is there whatever its size. */
+/** Of a page; its first event is always there. */
 const PAGE_BYTES = 8 * 2 ** 20;
 
 function pageOf<About extends object>(
-  found: readonly Found[],
+  found: readonly FoundRow[],
   bodies: boolean,
   aboutOf: (about: unknown[]) => About,
-): LetterPage<About> {
+): SetAsidePage<About> {
   return {
     records: encodeRecords(found.map(({ row, body }) => eventOf(row, body))),
-    about: found.map(({ key, size, about }) => {
-      return { key, ...aboutOf(about), ...(bodies ? {} : { bodyBytes: size }) };
-    }),
+    about: found.map(({ key, size, about }) => ({
+      key,
+      ...aboutOf(about),
+      ...(bodies ? {} : { bodyBytes: size }),
+    })),
   };
 }
 
+/** @returns the WHERE clause of a selection, and its values */
 function conditions(
   table: AsideTable,
   selection: SetAsideSelection,
-): {
-  readonly where: string;
-  readonly values: readonly unknown[];
-} {
-  const { newestOf: meant, keys, after, id, sink } = selection;
-  const user = meant?.user === undefined ? undefined : canonicalId(meant.user);
+): { readonly where: string; readonly values: readonly unknown[] } {
+  const { newestOf: query, keys, after, id, sink } = selection;
+  const user = query?.user === undefined ? undefined : canonicalId(query.user);
   const parts: readonly (readonly [string, unknown])[] = [
-    ['id = ?', meant?.id],
+    ['id = ?', query?.id],
     ['? IN (canonical(user), canonical(client_user))', user],
-    ['instr(type, ?) = 1', meant?.type],
-    ['received_at >= ?', meant?.since],
-    ['received_at < ?', meant?.until],
-    ['key > ?', meant?.after],
-    ['key < ?', meant?.before],
+    ['instr(type, ?) = 1', query?.type],
+    ['received_at >= ?', query?.since],
+    ['received_at < ?', query?.until],
+    ['key > ?', query?.after],
+    ['key < ?', query?.before],
     ['key IN (SELECT value FROM json_each(?))', keys === undefined ? undefined : JSON.stringify(keys)],
     ['key > ?', after],
     ['id = ?', id],

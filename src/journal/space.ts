@@ -1,11 +1,15 @@
 import { statfsSync } from 'node:fs';
 import type Database from 'better-sqlite3';
-import type { JournalOptions } from './protocol.ts';
-import { sqliteCode } from './sqlite-errors.ts';
+import { isDiskFull } from './sqlite-errors.ts';
 
 const MIB = 2 ** 20;
-/** So much room cannot be used up within so many milliseconds, by whomever it is. */
+/** With 1 GiB free, the free space is not checked again for 100 ms: nothing can fill it in that time. */
 const PLENTY = { bytes: 1024 * MIB, ms: 100 };
+
+interface SpaceLimits {
+  readonly path: string;
+  readonly maxBytes: number;
+}
 
 interface SpaceParts {
   readonly db: Database.Database;
@@ -13,37 +17,34 @@ interface SpaceParts {
   readonly scrubber: { readonly heldBytes: number };
 }
 
-/** How much the journal holds, and whether it may hold more. */
+/** How many bytes the journal has, and whether there is room for more. */
 export class Space {
-  readonly #options: JournalOptions;
+  readonly #limits: SpaceLimits;
   readonly #counters;
   readonly #pageSize: number;
-  /** Free pages given back at once: few, because the database notes each before that. */
+  /** Free pages given back at once: few, because each is written to the database's log first. */
   readonly #step: number;
-  /**
-   * Bytes of the disk that are left alone: what is already acknowledged needs some to be settled, cleared away and checkpointed. A
-   * disk filled to the last byte would never recover by itself.
-   */
+  /** Bytes of the disk left free: acknowledged events need some to be settled, removed and checkpointed. */
   readonly #reserve: number;
   readonly #parts: SpaceParts;
   readonly #monotonic: () => number;
-  /** Until then there is room, whatever is written. */
+  /** Until then there is enough room, whatever is written. */
   #plentyUntil = Number.NEGATIVE_INFINITY;
 
   /** @param monotonic milliseconds */
-  constructor(options: JournalOptions, parts: SpaceParts, monotonic = (): number => performance.now()) {
+  constructor(limits: SpaceLimits, parts: SpaceParts, monotonic = (): number => performance.now()) {
     const { db } = parts;
     this.#monotonic = monotonic;
     this.#parts = parts;
-    this.#options = options;
-    // Prepared once: they run with each commit, and to compile them takes longer than to run them.
+    this.#limits = limits;
+    // Prepared once: they run with each commit, and compiling them takes longer than running them.
     this.#counters = {
       page_count: db.prepare('PRAGMA page_count').pluck(),
       freelist_count: db.prepare('PRAGMA freelist_count').pluck(),
     };
     this.#pageSize = Number(db.pragma('page_size', { simple: true }));
-    this.#reserve = Math.min(32 * MIB, Math.floor(diskBytes(options.path) / 8));
-    this.#step = Math.max(1, Math.floor(walBytesFor(options.path) / this.#pageSize / 4));
+    this.#reserve = Math.min(32 * MIB, Math.floor(diskBytes(limits.path) / 8));
+    this.#step = Math.max(1, Math.floor(walBytesFor(limits.path) / this.#pageSize / 4));
   }
 
   /** Bytes in use, free pages not counted. */
@@ -52,9 +53,9 @@ export class Space {
     return this.#parts.events.log.bytes + pages * this.#pageSize - this.#parts.scrubber.heldBytes;
   }
 
-  /** Why no more can be taken; null when it can. */
+  /** Why no more events can be accepted; null when they can. */
   shortage(): string | null {
-    const { path, maxBytes } = this.#options;
+    const { path, maxBytes } = this.#limits;
     this.#plentyUntil = Number.NEGATIVE_INFINITY;
     const bytes = this.bytes();
     if (bytes >= maxBytes) return `${path} holds ${bytes} of at most ${maxBytes} bytes`;
@@ -65,15 +66,15 @@ export class Space {
     return null;
   }
 
-  /** Why so many bytes cannot be set aside, or put back; null when they can: half of the reserve stays for what clears away. */
+  /** Why so many bytes cannot be set aside or appended again; null when they can. They may use half of the reserve. */
   shortageFor(bytes: number): string | null {
     const free = this.#free();
-    // They are written twice, to the log of the database and to itself.
+    // They are written twice: to the database's log, and to the database.
     if (free - 2 * bytes >= this.#reserve / 2) return null;
-    return `the disk of ${this.#options.path} has ${free} bytes left, too few for ${bytes} more; make room on it, or drop dead letters`;
+    return `the disk of ${this.#limits.path} has ${free} bytes left, too few for ${bytes} more; make room on it, or drop dead letters`;
   }
 
-  /** Gives the disk back some pages of the database that hold nothing, if it is short of space; false when there are none. */
+  /** Gives some free pages of the database back to a disk that is short of space. @returns whether it did */
   giveBack(): boolean {
     const before = this.#pages('freelist_count');
     if (before < this.#step || this.#free() >= this.#reserve) return false;
@@ -82,20 +83,20 @@ export class Space {
       // Only this shortens the file.
       this.#parts.db.pragma('wal_checkpoint(TRUNCATE)');
     } catch (error) {
-      // To note it takes space itself.
-      if (sqliteCode(error) !== 'SQLITE_FULL') throw error;
+      // Giving back writes to the log first.
+      if (!isDiskFull(error)) throw error;
     }
     return this.#pages('freelist_count') < before;
   }
 
-  /** Whether a moment ago there was so much room that there is some still; to look takes 40 µs when it is done once a commit. */
+  /** True when a recent check found plenty of room. A check takes 40 µs, which is too much for each commit. */
   get hadPlenty(): boolean {
     return this.#monotonic() < this.#plentyUntil;
   }
 
-  /** Bytes of the disk that are free for this process now; costs a few microseconds. */
+  /** Bytes of the disk that this process may use now. */
   #free(): number {
-    const { bavail, bsize } = statfsSync(this.#options.path);
+    const { bavail, bsize } = statfsSync(this.#limits.path);
     return bavail * bsize;
   }
 
@@ -104,25 +105,25 @@ export class Space {
   }
 }
 
-/** Ids of a generation where there is room. */
+/** Ids of a generation on a large disk. */
 const GENERATION = 65_536;
 
 /**
- * Bytes of a segment: few enough that what is settled can go soon, and enough that there are not too many of them. On a small
- * disk half of the reserve holds all of one as dead letters: then it can go.
+ * Bytes of a segment: few, so that settled events can be removed soon; enough, so that there are not too many segments. On a small
+ * disk half of the reserve has room for all of its events as dead letters.
  */
-export function segmentBytesFor({ path, maxBytes }: Pick<JournalOptions, 'path' | 'maxBytes'>): number {
+export function segmentBytesFor({ path, maxBytes }: SpaceLimits): number {
   const share = Math.max(Math.min(64 * MIB, maxBytes / 16), maxBytes / 512);
   return Math.max(16 * 1024, Math.min(share, diskBytes(path) / 32));
 }
 
-/** Bytes of the database's write-ahead log before it goes into the database: a small part of a small disk. */
+/** Bytes of the database's log at which it is checkpointed: a small part of a small disk. */
 export function walBytesFor(path: string): number {
   return Math.min(8 * MIB, diskBytes(path) / 128);
 }
 
-/** Ids of a generation, which is written in one transaction when space is short: a small part of a small disk. */
-export function generationFor({ path }: Pick<JournalOptions, 'path'>): number {
+/** Ids of a generation: a small part of a small disk, because one transaction writes it when space is short. */
+export function generationFor({ path }: Pick<SpaceLimits, 'path'>): number {
   return Math.max(1024, Math.min(GENERATION, Math.floor(diskBytes(path) / 4096)));
 }
 

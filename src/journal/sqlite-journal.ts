@@ -14,47 +14,48 @@ import type {
 } from '../core/journal.ts';
 import type { SetAsideEntry, SetAsideKind } from '../core/receipt.ts';
 import type { RouteRecord } from '../core/route-record.ts';
+import type { SinkTrouble } from '../core/sink.ts';
 import { remoteOf, type Remote } from '../lib/remote.ts';
 import { committing } from './commit.ts';
 import type { Damage } from './damages.ts';
-import { eraseFrom, forgetIn, perform } from './run-erasure.ts';
+import type { JournalOptions } from './database.ts';
 import { GroupCommit, type Entry } from './group-commit.ts';
-import { unpackHeads } from './segments/heads.ts';
 import { LateWrites } from './late-writes.ts';
 import type { Repair } from './mend.ts';
 import { clearOwner } from './owner.ts';
-import type { JournalOptions } from './protocol.ts';
+import { eraseSubjects, forgetEvents, performSteps } from './run-erasure.ts';
+import { unpackHeads } from './segments/heads.ts';
 import { decodeRecords, encodeRecords, eventsOf } from './segments/records.ts';
 import type { Store } from './store.ts';
-import { Tail, Newest } from './tail.ts';
+import { LastSeq, Tail } from './tail.ts';
 import { Upkeep } from './upkeep.ts';
 import { WriterThread, type Writer } from './writer-thread.ts';
 
 export interface SqliteJournalOptions extends JournalOptions {
   readonly clock: Clock;
-  /** Called once when the journal can no longer be trusted; the process must end. */
+  /** Called once when the state of the journal is unknown; the process must end. */
   readonly onFailure: (error: MillraceError) => void;
-  /** Told of each group commit: how many events, and milliseconds from handing them over to the answer. */
+  /** Called after each group commit: how many events, and milliseconds from handing them over to the answer. */
   readonly onCommit?: (events: number, durationMs: number) => void;
-  /** Events of erased users become no dead letters, and are not released: what comes in is not asked about here. */
+  /** Asked before an event becomes a dead letter or is released. Events that come in are checked elsewhere. */
   readonly isErased?: IsErased;
-  /** Told of each record that is not what was written; it is in quarantine if it could be read. */
+  /** Called for each damaged record; it is in quarantine if it could be read. */
   readonly onDamage?: (record: Damage) => void;
-  /** Told of what the start found damaged or gone. */
+  /** Called for each thing that the start found damaged or lost. */
   readonly onRepair?: (repair: Repair) => void;
-  /** Bytes of newest events kept in memory for sinks that keep up. */
+  /** Bytes of the newest events kept in memory for sinks that keep up. */
   readonly tailBytes?: number;
-  /** False for a command, which leaves clearing away what is past its time to the receiver. */
+  /** False for a command, which leaves maintenance to the receiver. */
   readonly maintained?: boolean;
 }
 
+const TAIL_BYTES = 32 * 1024 * 1024;
+
 /**
- * The journal on this machine's disk, main-thread side.
+ * The journal on the disk of this machine, on the main thread; most of its calls are performed by the writer thread.
  *
- * Modes: open → failed (a write went wrong in a way that is not "full": every call rejects, `onFailure` has been
- * called) or open → closing → closed. `#mode` changes in `#fail` and `close` only.
- * Events of one turn of the event loop share a commit; while one commit runs the next gathers. The whole port is in this
- * file, because each call is a line or two between this thread and the writer's.
+ * Modes: open → failed (a write failed for another reason than a full disk: every call rejects, and `onFailure` was called), or
+ * open → closing → closed. `#mode` changes in `#fail` and `close` only.
  */
 export class SqliteJournal implements Journal, ErasableStore {
   readonly name = 'journal';
@@ -63,46 +64,43 @@ export class SqliteJournal implements Journal, ErasableStore {
   readonly #options: SqliteJournalOptions;
   readonly #tail: Tail;
   readonly #late: LateWrites;
-  /** Where each sink of this run stands. */
-  readonly #floors = new Map<string, number>();
+  /** Cursor of each sink of this run. */
+  readonly #cursors = new Map<string, number>();
   readonly #commits: GroupCommit;
-  readonly #newest: Newest;
-  #mode: 'open' | 'failed' | 'closing' | 'closed' = 'open';
+  readonly #last: LastSeq;
   readonly #upkeep: Upkeep;
+  #mode: 'open' | 'failed' | 'closing' | 'closed' = 'open';
+  readonly checkpoints: Journal['checkpoints'];
+  readonly receipts: Remote<Store>['receipts'];
 
-  /** @param writer what `open` starts; another only where no thread is wanted, as in simulations */
+  /** @param writer as `open` starts it; one without a thread in simulations */
   constructor(writer: Writer, options: SqliteJournalOptions) {
+    const { clock, onCommit, tailBytes = TAIL_BYTES, maintained = true } = options;
+    const store = remoteOf<Store>((call) => writer.call(call));
     this.#writer = writer;
-    this.#store = remoteOf<Store>((call) => writer.call(call));
+    this.#store = store;
     this.#options = options;
-    this.#newest = new Newest(writer.lastSeq, (error) => this.#fail(error));
-    this.#tail = new Tail(options.tailBytes ?? 32 * 1024 * 1024);
-    this.#late = new LateWrites(this.#store, options.clock);
-    this.#upkeep = new Upkeep(this.#store, options.clock, options.maintained !== false);
-    const parts = { store: this.#store, tail: this.#tail, newest: this.#newest, upkeep: this.#upkeep };
-    const { clock, onCommit } = options;
-    this.#commits = new GroupCommit(committing({ ...parts, clock, onCommit }), clock);
+    this.checkpoints = store.checkpoints;
+    this.receipts = store.receipts;
+    this.#last = new LastSeq(writer.lastSeq, (error) => this.#fail(error));
+    this.#tail = new Tail(tailBytes);
+    this.#late = new LateWrites(store, clock);
+    this.#upkeep = new Upkeep(store, clock, maintained);
+    const parts = { store, tail: this.#tail, last: this.#last, upkeep: this.#upkeep, clock, onCommit };
+    this.#commits = new GroupCommit(committing(parts), clock);
+    writer.onFailure((error) => this.#fail(error));
   }
 
   /** @throws MillraceError journal_in_use, journal_missing, journal_damaged, journal_unreadable, folder_unwritable */
   static async open(options: SqliteJournalOptions): Promise<SqliteJournal> {
-    const writer = await WriterThread.start(options, (error) => journal.#fail(error));
+    const writer = await WriterThread.start(options);
     const journal = new SqliteJournal(writer, options);
     for (const repair of writer.repairs) options.onRepair?.(repair);
     return journal;
   }
 
   get lastSeq(): number {
-    return this.#newest.seq;
-  }
-
-  // What the writer thread does alone.
-  get receipts(): Remote<Store>['receipts'] {
-    return this.#store.receipts;
-  }
-
-  get checkpoints(): Journal['checkpoints'] {
-    return this.#store.checkpoints;
+    return this.#last.seq;
   }
 
   readonly routes: Journal['routes'] = () => this.#store.routes.read();
@@ -114,10 +112,11 @@ export class SqliteJournal implements Journal, ErasableStore {
   readonly dropQuarantine: Journal['dropQuarantine'] = (selection) =>
     this.#store.setAside.drop('quarantine', selection);
   readonly heads: Journal['heads'] = (after) => this.#store.heads(after).then(unpackHeads);
-  readonly troubles: Upkeep['troubles'] = () => this.#upkeep.troubles();
+  readonly troubles = (): readonly SinkTrouble[] => this.#upkeep.troubles();
+  readonly flush = (): Promise<void> => this.#late.flush();
 
   accept(event: Event, { handling, dedupKey }: IngestOptions = {}): Promise<AppendResult> {
-    return this.#enqueue({ event, handling, invalid: null, dedupKey });
+    return this.#add({ event, handling, invalid: null, dedupKey });
   }
 
   quarantine(
@@ -125,7 +124,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     reasons: readonly InvalidReason[],
     { dedupKey }: IngestOptions = {},
   ): Promise<AppendResult> {
-    return this.#enqueue({ event, handling: undefined, invalid: JSON.stringify(reasons), dedupKey });
+    return this.#add({ event, handling: undefined, invalid: JSON.stringify(reasons), dedupKey });
   }
 
   countErased({ receivedAt }: Event): Promise<AppendResult> {
@@ -139,7 +138,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   async read(after: number, limits: { count: number; bytes: number }): Promise<readonly JournalEvent[]> {
-    if (after >= this.#newest.seq) return [];
+    if (after >= this.#last.seq) return [];
     const recent = this.#tail.read(after, limits);
     if (recent !== null) return recent;
     const page = await this.#store.read(after, limits, this.#options.clock.now());
@@ -148,13 +147,13 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   subscribe(listener: (lastSeq: number) => void): () => void {
-    return this.#newest.subscribe(listener);
+    return this.#last.subscribe(listener);
   }
 
   async openCursor(sink: string): Promise<number> {
     await this.#tryFlush();
     const seq = await this.#store.cursors.open(sink);
-    this.#floors.set(sink, seq);
+    this.#cursors.set(sink, seq);
     return seq;
   }
 
@@ -163,17 +162,15 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   moveCursor(sink: string, seq: number, note?: () => string | null): void {
-    this.#floors.set(sink, seq);
-    this.#tail.drop(Math.min(...this.#floors.values()));
+    this.#cursors.set(sink, seq);
+    this.#tail.drop(Math.min(...this.#cursors.values()));
     this.#late.move(sink, seq, note);
   }
 
   passedOver(sink: string, { seq, receivedAt, handling }: JournalEvent): void {
-    // What a replay sends is not counted as received.
+    // A replayed event does not count as received.
     if (handling.replayId === undefined) this.#late.passedOver([sink, seq, receivedAt]);
   }
-
-  readonly flush = (): Promise<void> => this.#late.flush();
 
   async cursors(): Promise<readonly (readonly [sink: string, seq: number])[]> {
     await this.#tryFlush();
@@ -182,19 +179,21 @@ export class SqliteJournal implements Journal, ErasableStore {
 
   async succeed(from: string, to: string): Promise<RouteRecord> {
     await this.flush();
-    this.#floors.delete(from);
+    this.#cursors.delete(from);
     return this.#store.cursors.succeed(from, to);
   }
 
   async leave(sink: string): Promise<RouteRecord> {
     await this.flush();
-    this.#floors.delete(sink);
+    this.#cursors.delete(sink);
     return this.#store.cursors.leave(sink);
   }
 
   async status(): Promise<JournalStatus> {
     await this.#tryFlush();
-    return { ...(await this.#store.status(this.#options.clock.now())), ...this.#upkeep.told() };
+    const status = await this.#store.status(this.#options.clock.now());
+    const troubles = this.troubles();
+    return troubles.length === 0 ? status : { ...status, troubles };
   }
 
   async account(since: number, until: number): Promise<JournalAccount> {
@@ -202,23 +201,23 @@ export class SqliteJournal implements Journal, ErasableStore {
     return this.#store.account(since, until);
   }
 
-  async addDeadLetter({ event, ...letter }: Omit<DeadLetter, 'key'>): Promise<void> {
-    if (this.#options.isErased?.(event) === true) return this.passedOver(letter.sink, event);
+  async addDeadLetter({ event, ...about }: Omit<DeadLetter, 'key'>): Promise<void> {
+    if (this.#options.isErased?.(event) === true) return this.passedOver(about.sink, event);
     const records = encodeRecords([{ event, handling: event.handling }]);
-    await this.#store.addDeadLetter({ ...letter, seq: event.seq }, { records });
+    await this.#store.addDeadLetter({ ...about, seq: event.seq }, { records });
   }
 
   async listDeadLetters(selection: SetAsideSelection, bodies = true): Promise<readonly DeadLetter[]> {
     const { about, records } = await this.#store.setAside.list(selection, bodies);
     return decodeRecords(records).map((event, index) => {
-      const { seq, ...letter } = about[index] as (typeof about)[number];
-      return { ...letter, event: { ...event, seq } };
+      const { seq, ...rest } = about[index] as (typeof about)[number];
+      return { ...rest, event: { ...event, seq } };
     });
   }
 
   async retryDeadLetters(selection: Selection): Promise<number> {
     const done = await this.#store.retryDeadLetters(selection, this.#options.clock.now());
-    this.#newest.reach(done.lastSeq);
+    this.#last.advance(done.lastSeq);
     return done.count;
   }
 
@@ -231,14 +230,14 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   async release(key: number, event: Event): Promise<boolean> {
-    // Looked at anew, it may turn out to be of a user who has been erased since.
+    // Validated again, it may turn out to be of a user who was erased since.
     if (this.#options.isErased?.(event) === true) {
       await this.dropQuarantine({ keys: [key] });
       return false;
     }
     const records = encodeRecords([{ event, handling: { released: true } }]);
     const done = await this.#store.release(key, { records }, this.#options.clock.now());
-    this.#newest.reach(done.lastSeq);
+    this.#last.advance(done.lastSeq);
     return done.released;
   }
 
@@ -247,45 +246,46 @@ export class SqliteJournal implements Journal, ErasableStore {
     return this.#store.asideEntries.list(kind, selection);
   }
 
-  /** Has the log of receipts take all that is there, before an erasure overwrites some of it. */
+  /** Replaced by a receiver with a log of receipts: has the log take all events before an erasure overwrites some. */
   coverReceipts: () => Promise<void> = async () => {
-    const held = await this.receipts.upTo();
-    if (held !== null && held < this.#newest.seq)
+    const covered = await this.receipts.upTo();
+    if (covered !== null && covered < this.#last.seq)
       throw new MillraceError('receipts_behind', 'start the receiver once, and erase then');
   };
 
-  /** Nothing of the subjects may be in flight. */
+  /** No event of the subjects may be in flight. */
   async erase(run: ErasureRun): Promise<void> {
     await this.coverReceipts();
-    // What a sink has confirmed is not noted as erased before it came there.
+    // An event that a sink has confirmed does not count as erased before it came there.
     await this.flush();
     await this.#store.saveProgress();
     this.#tail.clear();
-    // Without sinks nothing comes in.
-    await eraseFrom(this.#store, run, this.name, this.#floors.size === 0);
+    await eraseSubjects(this.#store.eraser, run, this.name, this.#isAlone());
   }
 
-  /** What other stores had of the subjects: it may be gone from here, and what stands for the bodies not. */
+  /** Forgets the ids of events that other stores erase; their records may be gone from here. */
   async forget(events: readonly TakenOut[]): Promise<void> {
-    await forgetIn(this.#store, events);
+    await forgetEvents(this.#store.eraser, events);
   }
 
   async forgotten(signal: AbortSignal): Promise<void> {
-    await perform(this.#store, [], { do: 'forgotten' }, this.#floors.size === 0, signal);
+    const { eraser } = this.#store;
+    const first = await eraser.firstStepAfterForgetting();
+    await performSteps(eraser, [], first, { alone: this.#isAlone(), signal });
   }
 
-  /** The receipts have the counts. */
+  /** The receipts of the subjects have the counts. */
   async erased(subjects: readonly Subject[]): Promise<void> {
-    await this.#store.eraser.perform(subjects, { do: 'forget' });
+    await this.#store.eraser.forgetRequests(subjects.map(({ request }) => request));
   }
 
   async close(): Promise<void> {
     if (this.#mode === 'closing' || this.#mode === 'closed') return;
-    const failed = this.#mode === 'failed';
-    if (!failed) this.#mode = 'closing';
+    const isOpen = this.#mode === 'open';
+    if (isOpen) this.#mode = 'closing';
     this.#upkeep.stop();
     this.#late.stop();
-    if (!failed) {
+    if (isOpen) {
       await this.#tryFlush();
       clearOwner(this.#options.path);
     }
@@ -293,11 +293,16 @@ export class SqliteJournal implements Journal, ErasableStore {
     await this.#writer.close();
   }
 
-  #enqueue(entry: Entry): Promise<AppendResult> {
+  /** Without sinks no events come in. */
+  #isAlone(): boolean {
+    return this.#cursors.size === 0;
+  }
+
+  #add(entry: Entry): Promise<AppendResult> {
     return this.#mode === 'open' ? this.#commits.add(entry) : Promise.reject(this.#unavailable());
   }
 
-  /** What is late can also be written later. */
+  /** What cannot be written now is written later. */
   #tryFlush(): Promise<void> {
     return this.flush().catch(() => undefined);
   }

@@ -6,37 +6,37 @@ import type { DeadLetterBatch, JournalAccount, JournalStatus, Selection } from '
 import { LOG_OFFSET } from '../core/receipt.ts';
 import type { Route } from '../core/route.ts';
 import type { RouteRecord } from '../core/route-record.ts';
+import { asBuffer } from '../lib/byte-writer.ts';
 import { AsideEntries } from './aside-entries.ts';
 import { appendBatch, type AppendingParts } from './appending.ts';
 import type { Appended, Batch } from './batch.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { Cursors } from './cursors.ts';
 import { Damages, type Damage } from './damages.ts';
-import { openDatabase } from './database.ts';
+import { openDatabase, type JournalOptions } from './database.ts';
 import { SeenIds } from './dedup.ts';
 import { Eraser } from './erase.ts';
 import { ErasedAlone, type PassedOver } from './erased-alone.ts';
 import { Events } from './events.ts';
-import type { HeadColumns } from './segments/heads.ts';
-import { HeldReceipts } from './receipt-feed.ts';
-import { Tally } from './hour-counts.ts';
+import { HourTally } from './hour-counts.ts';
 import type { Repair } from './mend.ts';
-import { Progress, SEAL } from './retention.ts';
-import type { JournalOptions } from './protocol.ts';
+import { ReceiptFeed } from './receipt-feed.ts';
+import { Retention, SEAL } from './retention.ts';
 import { RouteRecords } from './route-records.ts';
-import { behind, headsAfter, idsAfter } from './segments/ledger.ts';
-import { pageAfter, rowOf, type DamagedRecord, type PageLimits } from './segments/pages.ts';
-import { encodeRecords, goingWithout, type Page } from './segments/records.ts';
 import { Scrubber } from './scrub.ts';
 import { NOTE, NoteKeeper } from './second-note.ts';
-import { SetAside, type LetterRow } from './set-aside.ts';
+import { fingerprintAt, NO_ID, partsAt } from './segments/format.ts';
+import { headsAfter, type HeadColumns } from './segments/heads.ts';
+import { pageAfter, rowOf, type DamagedRecord, type PageLimits } from './segments/pages.ts';
+import { bodyAt, encodeRecords, rowAt, withRedactions, type Page } from './segments/records.ts';
+import { SetAside, type DeadLetterAbout } from './set-aside.ts';
 import { generationFor, segmentBytesFor, Space } from './space.ts';
 import { Transactions } from './transactions.ts';
 
 /**
- * The journal, synchronous, inside the writer thread, where the main thread calls this and its parts (`Remote<Store>`): the
- * events in segments, and what is derived or changes rarely in the tables of a database. What a call has returned from is
- * on disk. `now`: milliseconds since the epoch.
+ * The journal inside the writer thread, synchronous; the main thread calls it and its public parts as a `Remote<Store>`. Events are
+ * in segments; what is derived from them or rarely changes is in the tables of a database. When a call returns, what it wrote is on
+ * disk. `now`: milliseconds since the epoch.
  */
 export class Store {
   readonly #db: Database.Database;
@@ -45,11 +45,11 @@ export class Store {
   readonly #seen: SeenIds;
   readonly #events: Events;
   readonly #appending: AppendingParts;
-  readonly #progress: Progress;
+  readonly #retention: Retention;
   readonly #damages: Damages;
   readonly #erasedAlone: ErasedAlone;
   readonly #note: NoteKeeper;
-  /** What the start found damaged or gone. */
+  /** What the start found damaged or lost. */
   readonly repairs: readonly Repair[];
   #isPrepared = false;
   readonly checkpoints: Checkpoints;
@@ -58,59 +58,76 @@ export class Store {
   readonly setAside: SetAside;
   readonly asideEntries: AsideEntries;
   readonly routes: RouteRecords;
-  readonly receipts: HeldReceipts;
+  readonly receipts: ReceiptFeed;
   readonly space: Space;
 
+  /** @throws MillraceError journal_in_use, journal_missing, journal_damaged, journal_unreadable, folder_unwritable */
   constructor(options: JournalOptions) {
+    const { path } = options;
     const { db, repairs } = openDatabase(options);
     const transactions = new Transactions(db);
+    const checkpoints = new Checkpoints(db);
+    const tables = { db, transactions, checkpoints };
+    const events = new Events(tables, { path, segmentBytes: segmentBytesFor(options) });
+    const base = { ...tables, events };
+    const scrubber = new Scrubber(db, transactions);
+    const seen = new SeenIds(base, options.dedupWindow, generationFor(options));
+    const space = new Space(options, { ...base, scrubber });
+    const routes = new RouteRecords(checkpoints);
+    const note = new NoteKeeper(base, path);
+    const cursors = new Cursors({ ...base, routes, note });
+    const setAside = new SetAside(db, checkpoints);
+    const asideEntries = new AsideEntries(db);
+    const damages = new Damages({ ...base, setAside, cursors });
+    const erasedAlone = new ErasedAlone({ ...base, cursors });
+    const receipts = new ReceiptFeed({ ...base, cursors });
     this.#db = db;
     this.#options = options;
     this.#transactions = transactions;
-    const checkpoints = new Checkpoints(db);
-    this.checkpoints = checkpoints;
-    const where = { path: options.path, segmentBytes: segmentBytesFor(options) };
-    this.#events = new Events(db, checkpoints, where);
-    const base = { db, transactions, checkpoints, events: this.#events };
-    const scrubber = new Scrubber(db, transactions);
-    this.#seen = new SeenIds(db, options.dedupWindow, generationFor(options));
-    this.space = new Space(options, { ...base, scrubber });
-    this.routes = new RouteRecords(checkpoints);
-    const { routes } = this;
-    const note = new NoteKeeper({ ...base, folder: options.path });
+    this.#seen = seen;
+    this.#events = events;
+    this.#appending = { ...base, seen, setAside, recentEntries: receipts.recent };
+    this.#retention = new Retention({ ...base, seen, cursors, setAside, asideEntries, space, note });
+    this.#damages = damages;
+    this.#erasedAlone = erasedAlone;
     this.#note = note;
-    this.cursors = new Cursors({ ...base, routes, note });
-    this.setAside = new SetAside(db, checkpoints);
-    this.asideEntries = new AsideEntries(db);
-    const { cursors, setAside, asideEntries } = this;
-    this.#damages = new Damages({ ...base, setAside, cursors });
-    const alone = new ErasedAlone({ ...base, cursors });
-    this.#erasedAlone = alone;
-    this.eraser = new Eraser({ ...base, scrubber, alone, asideEntries, seen: this.#seen });
-    this.receipts = new HeldReceipts({ ...base, cursors });
-    const { fresh } = this.receipts;
-    const parts = { ...base, seen: this.#seen, cursors, setAside, fresh };
-    this.#appending = parts;
-    this.#progress = new Progress({ ...parts, asideEntries, space: this.space, note });
-    const { gone, unsaved, kept, hasRolled } = this.#events;
+    this.checkpoints = checkpoints;
+    this.cursors = cursors;
+    this.eraser = new Eraser({ ...base, scrubber, alone: erasedAlone, asideEntries, seen });
+    this.setAside = setAside;
+    this.asideEntries = asideEntries;
+    this.routes = routes;
+    this.receipts = receipts;
+    this.space = space;
+    const now = Date.now();
     this.repairs = [
       ...repairs,
-      ...this.#damages.noteGone(gone, Date.now()),
-      ...this.#damages.noteLostAside(kept, Date.now()),
+      ...damages.noteLostSegments(events.lost, now),
+      ...damages.noteLostQuarantine(events.kept, now),
     ];
     // What a crash has left undone.
-    if ((unsaved?.consumed.length ?? 0) > 0 || hasRolled || gone.length > 0) this.#progress.save();
-    if (this.repairs.length > 0 || !existsSync(join(options.path, NOTE))) note.write();
+    const { unsaved, hasRolled, lost } = events;
+    if ((unsaved?.consumed.length ?? 0) > 0 || hasRolled || lost.length > 0) this.#retention.save();
+    if (this.repairs.length > 0 || !existsSync(join(path, NOTE))) note.write();
     if (options.create) this.prepare();
   }
 
   /**
-   * Reads the ids that so far stand in the segments only. It comes before everything that changes something; a command
-   * that only looks does without, which for a million events saves it seconds.
+   * Reads the ids that are only in the segments. It comes before everything that changes something; a command that only looks goes
+   * without it, which saves seconds for a million events.
    */
   prepare(): void {
     if (this.#isPrepared) return;
-    idsAfter(this.#events.log, this.#seen.savedUpTo, (id, seq, at) => this.#seen.restore(id, seq, at));
+    const { savedUpTo } = this.#seen;
+    let writtenAt = 0;
+    for (const { item } of this.#events.log.items(savedUpTo + 1)) {
+      if (item.kind === 'frame') ({ writtenAt } = item);
+      if (item.kind !== 'record' || item.seq <= savedUpTo) continue;
+      const id = fingerprintAt(item.bytes, item.pos);
+      // The head of its frame may be damaged.
+      const at = Math.max(writtenAt, item.receivedAt);
+      if (id.key !== NO_ID.key) this.#seen.restore(id, item.seq, at);
+    }
     this.#isPrepared = true;
   }
 
@@ -119,28 +136,25 @@ export class Store {
   }
 
   /**
-   * @returns of each what became of it, as `appendBatch` says it
-   * @throws MillraceError journal_full when the limit is reached and nothing settled can make room.
+   * @returns what became of each event, as `appendBatch` says
+   * @throws MillraceError journal_full when the limit is reached and no settled event can make room
    */
   append(batch: Batch, now: number): readonly number[] {
     if (this.#transactions.isPausing(now))
       throw new MillraceError('journal_full', `no space left for ${this.#options.path}`);
-    this.#progress.makeRoom(now);
+    this.#retention.makeRoom(now);
     const answers = this.#transactions.noticingFull(now, () => appendBatch(this.#appending, batch, now));
-    // A segment that the database does not know yet could go without a word.
-    if (this.#events.hasRolled) this.#progress.save();
+    // The loss of a segment that the database does not know would go unnoticed.
+    if (this.#events.hasRolled) this.#retention.save();
     return answers;
   }
 
-  /** The same for another thread, which gets its buffer back. */
+  /** As `append`, for another thread, which gets its buffer back. */
   appendAndReturn(batch: Batch, now: number): Appended {
     return { answers: this.append(batch, now), records: batch.records };
   }
 
-  /**
-   * Records that are damaged are noted, and what can be read of them goes to quarantine, where a person sees it.
-   * @returns beside the page the records that were found so by this read, for the first time
-   */
+  /** A page of events. Damaged records are noted, and quarantined if they can be read; `damaged` has those found for the first time. */
   read(after: number, limits: PageLimits, now: number): Page & { readonly damaged: readonly Damage[] } {
     const found: DamagedRecord[] = [];
     const { firstSeq, places, records } = pageAfter(this.#events.log, after, limits, (one) =>
@@ -149,17 +163,17 @@ export class Store {
     return { firstSeq, places, records, damaged: found.length === 0 ? [] : this.#damages.note(found, now) };
   }
 
-  /** Makes the database say what the segments do. */
+  /** Writes to the database what the segments say. */
   saveProgress(): void {
-    this.#progress.save();
+    this.#retention.save();
   }
 
-  /** Heads of the events after `after` in order, as many as an answer should hold; none at the end. */
+  /** Heads of the events after `after` in order; none at the end. */
   heads(after: number): HeadColumns {
     return headsAfter(this.#events.log, after);
   }
 
-  /** What is appended from now on was accepted under these routes. */
+  /** What is appended from now on is accepted under these routes. */
   acceptUnder(routes: readonly Route[]): RouteRecord {
     const before = JSON.stringify(this.routes.read());
     const record = this.#transactions.run(() =>
@@ -169,77 +183,80 @@ export class Store {
     return record;
   }
 
-  /** @throws MillraceError journal_full when there is no room for it beside what is kept free */
-  addDeadLetter(letter: LetterRow, event: Pick<Batch, 'records'>): void {
-    this.#progress.makeRoomFor(event.records.length, letter.diedAt);
-    this.setAside.add(letter, event);
+  /** @throws MillraceError journal_full when there is no room for it beside the reserve */
+  addDeadLetter(about: DeadLetterAbout, { records }: Pick<Batch, 'records'>): void {
+    this.#retention.makeRoomFor(records.length, about.diedAt);
+    const bytes = asBuffer(records);
+    const parts = partsAt(bytes, 0);
+    this.#transactions.run(() =>
+      this.setAside.addDeadLetter(about, rowAt(bytes, 0, parts), bodyAt(bytes, 0, parts)),
+    );
   }
 
-  /** Makes dead letters of what waits for a sink, up to a seq, and moves its cursor there. */
-  addDeadLetters({ sink, upTo, letters }: DeadLetterBatch): number {
-    const rows = letters.flatMap(({ redactions, ...letter }) => {
-      // What cannot be read was told as damaged when it was looked at for this.
-      const found = rowOf(this.#events.log, letter.seq);
+  /** Makes dead letters of what waits for a sink up to a seq, and moves its cursor there. */
+  addDeadLetters({ sink, upTo, letters: deadLetters }: DeadLetterBatch): number {
+    const rows = deadLetters.flatMap(({ redactions, ...about }) => {
+      // A damaged record was reported when it was read for this.
+      const found = rowOf(this.#events.log, about.seq);
       if (found === null) return [];
-      const row = redactions === undefined ? found.row : goingWithout(found.row, redactions);
-      return [{ letter: { ...letter, sink, attempts: 0 }, row, body: found.body }];
+      const row = redactions === undefined ? found.row : withRedactions(found.row, redactions);
+      return [{ about: { ...about, sink, attempts: 0 }, row, body: found.body }];
     });
     const bytes = rows.reduce((sum, { body }) => sum + body.length, 0);
     const [first] = rows;
-    if (first !== undefined) this.#progress.makeRoomFor(bytes, first.letter.diedAt);
+    if (first !== undefined) this.#retention.makeRoomFor(bytes, first.about.diedAt);
     this.#transactions.run(() => {
-      for (const { letter, row, body } of rows) this.setAside.addRow(letter, row, body);
+      for (const { about, row, body } of rows) this.setAside.addDeadLetter(about, row, body);
       this.cursors.write(sink, upTo);
     });
-    this.cursors.note(sink, upTo);
-    return letters.length;
+    return deadLetters.length;
   }
 
-  /** @param batch the event as it is released */
+  /** Appends a quarantined event, as it is now, and deletes its row. `released` is false when it is not there any more. */
   release(
     key: number,
     { records }: Pick<Batch, 'records'>,
     now: number,
   ): { readonly released: boolean; readonly lastSeq: number } {
-    // What an earlier try has put back is not put back again: the database may have been full.
-    this.#progress.save();
-    const released = this.setAside.has('quarantine', key);
-    if (released) this.#progress.putBack(records, { table: 'quarantine', keys: [key] }, now);
+    // An earlier try may have appended it, and failed to delete the row on a full disk.
+    this.#retention.save();
+    const released = this.setAside.isQuarantined(key);
+    if (released) this.#retention.reappend(records, { table: 'quarantine', keys: [key] }, now);
     return { released, lastSeq: this.lastSeq };
   }
 
-  /** Puts letters back at the end of the journal, for the target that refused them and no other. */
+  /** Appends dead letters again, each only for the target that refused it. */
   retryDeadLetters(selection: Selection, now: number): { readonly count: number; readonly lastSeq: number } {
-    // What an earlier try has put back is not put back again: the database may have been full.
-    this.#progress.save();
+    // As in `release`.
+    this.#retention.save();
     let count = 0;
     for (;;) {
       const { keys, events } = this.setAside.toRetry(selection);
       if (keys.length === 0) return { count, lastSeq: this.lastSeq };
-      this.#progress.putBack(encodeRecords(events), { table: 'dead_letters', keys }, now);
+      this.#retention.reappend(encodeRecords(events), { table: 'dead_letters', keys }, now);
       count += keys.length;
     }
   }
 
-  /** Clears away a bounded amount of what is past its time, and what can be done later than a commit; true when there is more. */
+  /** Does a bounded amount of what can be done later than a commit, and removes what is past its time. @returns whether there is more */
   maintain(now: number): boolean {
-    // What follows takes space itself before it gives some back.
-    this.#progress.clearWhileShort(now);
+    // The rest takes some space before it frees any.
+    this.#retention.clearWhileShort(now);
     const isMore = this.#transactions.unsynced(() => {
-      const isSealing = this.#transactions.run(() => this.#seen.advance(SEAL, this.lastSeq))();
-      const isExpiring = this.#transactions.run(() => this.#seen.expire(now))();
-      // Before a segment goes it is synced; until then it can be read there again.
-      this.#progress.save();
+      const isSealing = this.#transactions.run(() => this.#seen.advance(SEAL, this.lastSeq));
+      const isExpiring = this.#transactions.run(() => this.#seen.expire(now));
+      // Synced before a segment is removed; until then it can be made again from the segment.
+      this.#retention.save();
       return isSealing || isExpiring;
     });
     this.#note.refresh(now);
-    return this.#progress.retain(now, this.#options.retention) || isMore;
+    return this.#retention.retain(now, this.#options.retention) || isMore;
   }
 
   status(now: number): JournalStatus {
     const count = (table: string): number =>
       Number(this.#db.prepare(`SELECT count(*) FROM ${table}`).pluck().get());
-    const { firstSeq, lastSeq, log } = this.#events;
+    const { firstSeq, lastSeq } = this.#events;
     const { path, maxBytes } = this.#options;
     return {
       path,
@@ -251,30 +268,29 @@ export class Store {
       quarantined: count('quarantine'),
       deadLetters: count('dead_letters'),
       damaged: this.#damages.count(),
-      cursors: this.cursors.known().map(([sink, seq]) => behind(log, sink, seq, now)),
+      cursors: this.cursors.status(now),
     };
   }
 
-  /** Counts events of erased users that came in, and notes those that were passed over: they leave nothing else. */
+  /** Counts events of erased users that came in, and notes those that were not sent to a sink: nothing else of them is kept. */
   noteErased(receivedAt: readonly number[], passedOver: readonly PassedOver[]): void {
-    const tally = new Tally();
+    const tally = new HourTally();
     for (const at of receivedAt) tally.add('erased', at);
     this.#transactions.run(() => {
       this.#events.counts.save(tally);
-      this.#erasedAlone.passedOver(passedOver);
+      this.#erasedAlone.add(passedOver);
     });
   }
 
-  /** What has been counted, and how far each sink is: all of one moment. */
+  /** The counts of a span of time, and how far each sink is, all of one moment. */
   account(since: number, until: number): JournalAccount {
     const { firstSeq, lastSeq } = this.#events;
-    const { all: cursors } = this.cursors;
     const log = this.receipts.log();
     const offset = log === null ? null : this.checkpoints.load(LOG_OFFSET + log.id);
     return {
       firstSeq,
       lastSeq,
-      cursors,
+      cursors: this.cursors.all,
       routes: this.routes.read(),
       ...this.#events.counted(since, until),
       started: this.cursors.started(),
@@ -286,7 +302,7 @@ export class Store {
   }
 
   close(): void {
-    this.#progress.save();
+    this.#retention.save();
     this.#note.refresh(Infinity);
     this.#db.pragma('wal_checkpoint(TRUNCATE)');
     this.#db.close();

@@ -2,8 +2,8 @@ import { crc32 } from 'node:zlib';
 import type Database from 'better-sqlite3';
 
 /**
- * Columns that the sums of a table cover. `crc` stands for the event in its row. Ids are not covered: a damaged one costs a
- * duplicate, and rows come by the ten thousand.
+ * Columns that the sums of a table cover; `crc` covers the event in its row. Tables of ids have no sums: a damaged id costs a
+ * duplicate, and rows are written by the ten thousand.
  */
 export const SUMMED = {
   damaged: 'what, seq, n, detail, found_at, waiting',
@@ -23,7 +23,7 @@ export const SUMMED = {
 export type Summed = keyof typeof SUMMED;
 const NAMES = Object.keys(SUMMED) as readonly Summed[];
 
-/** Makes `row_hash(…)` known to a connection: 32 bits of any values, and of their kinds. */
+/** Defines the SQL function `row_hash(…)`: 32 bits of any values and their types. */
 export function defineRowHash(db: Database.Database): void {
   db.function('row_hash', { varargs: true, deterministic: true }, (...values: unknown[]) => hashOf(values));
 }
@@ -38,8 +38,8 @@ function hashOf(values: readonly unknown[]): number {
 }
 
 /**
- * Keep `sums`, how many rows each table has and the sum of their hashes, within each transaction that changes a row. They belong to
- * the connection: what another program writes does not pass as ours.
+ * Triggers that keep `sums`, the number of rows of each table and the sum of their hashes. They belong to the connection, so that
+ * what another program writes does not count as ours.
  */
 export const SUM_TRIGGERS = NAMES.map((name) => {
   const hash = (row: 'new' | 'old'): string =>
@@ -53,14 +53,14 @@ export const SUM_TRIGGERS = NAMES.map((name) => {
   ].join('\n');
 }).join('\n');
 
-/** A table whose rows are not those that were written. */
+/** A table whose rows differ from those that were written. */
 export interface WrongSum {
-  /** Rows there should be; null when that is damaged, too. */
+  /** Expected number of rows; null when the sum is damaged too. */
   readonly rows: number | null;
   readonly found: number;
 }
 
-/** Tables that differ from their sums. @throws SQLite's error where a table cannot be read */
+/** Tables that differ from their sums. @throws SQLite's error when a table cannot be read */
 export function wrongSums(db: Database.Database): ReadonlyMap<Summed, WrongSum> {
   const noted = db.prepare('SELECT n, total FROM sums WHERE name = ?').raw();
   const wrong = new Map<Summed, WrongSum>();
@@ -72,13 +72,13 @@ export function wrongSums(db: Database.Database): ReadonlyMap<Summed, WrongSum> 
   return wrong;
 }
 
-/** Makes the sums what the tables are. Inside a transaction. */
-export function sumUp(db: Database.Database, names: Iterable<Summed> = NAMES): void {
-  for (const name of names)
+/** Computes all sums from the tables. Inside a transaction. */
+export function sumUp(db: Database.Database): void {
+  for (const name of NAMES)
     db.prepare(`INSERT OR REPLACE INTO sums SELECT '${name}', * FROM (${totals(name)})`).run();
 }
 
-// Not by an index: that is another copy of its columns.
+// Not by an index, which is a copy of its columns.
 function totals(name: Summed): string {
   return `SELECT count(*), coalesce(sum(row_hash(${SUMMED[name]})), 0) FROM ${name} NOT INDEXED`;
 }

@@ -1,26 +1,31 @@
 import type { JournalEvent } from '../core/event.ts';
-import { pageOf } from '../core/page.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
+import { pageOf } from '../core/page.ts';
+
+/** Events: a sink further behind than this does not catch up before what would be kept for it is dropped. */
+const FAR_BEHIND = 10_000;
+/** Rough bytes of an event besides its body. */
+const OVERHEAD = 512;
 
 /**
- * The newest events, kept in memory within a byte bound: a sink that keeps up never makes the journal read back what
- * it has just written. Seqs are contiguous and ascending.
+ * The newest events in memory, up to a number of bytes: what has just been written is not read back for a sink that keeps up. Seqs
+ * ascend without gaps.
  */
 export class Tail {
   readonly #maxBytes: number;
   #events: JournalEvent[] = [];
-  /** Entries before this index are gone; the array is compacted now and then instead of shifted each time. */
+  /** Events before this index are dropped; the array is compacted now and then, because shifting it each time is slow. */
   #start = 0;
   #bytes = 0;
-  /** The furthest that was read up to; null before the first read. */
-  #reached: number | null = null;
+  /** Highest seq after which events were read; null before the first read. */
+  #readAfter: number | null = null;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
 
   push(event: JournalEvent): void {
-    if (event.seq - (this.#reached ?? event.seq) > FAR_BEHIND) return this.clear();
+    if (event.seq - (this.#readAfter ?? event.seq) > FAR_BEHIND) return this.clear();
     const last = this.#events.at(-1);
     if (last !== undefined && event.seq !== last.seq + 1) this.clear();
     this.#events.push(event);
@@ -29,7 +34,7 @@ export class Tail {
     this.#compact();
   }
 
-  /** Forgets everything up to and including `seq`: what every sink has settled is not read again. */
+  /** Drops everything up to `seq`. */
   drop(seq: number): void {
     for (let first = this.#events[this.#start]; first !== undefined && first.seq <= seq;) {
       this.#shift();
@@ -39,8 +44,8 @@ export class Tail {
   }
 
   #shift(): void {
-    const gone = this.#events[this.#start];
-    if (gone !== undefined) this.#bytes -= gone.body.length + OVERHEAD;
+    const first = this.#events[this.#start];
+    if (first !== undefined) this.#bytes -= first.body.length + OVERHEAD;
     this.#start += 1;
   }
 
@@ -50,9 +55,9 @@ export class Tail {
     this.#start = 0;
   }
 
-  /** Events after `seq`, or null when memory does not hold the next one. */
+  /** Events after `seq`; null when the next one is not in memory. */
   read(after: number, limits: { count: number; bytes: number }): JournalEvent[] | null {
-    this.#reached = Math.max(after, this.#reached ?? 0);
+    this.#readAfter = Math.max(after, this.#readAfter ?? 0);
     const first = this.#events[this.#start];
     const last = this.#events.at(-1);
     if (first === undefined || last === undefined || after + 1 < first.seq || after >= last.seq) return null;
@@ -66,19 +71,15 @@ export class Tail {
   }
 }
 
-/** Events behind which no sink keeps up: what would be kept for it is old by the time that it comes there. */
-const FAR_BEHIND = 10_000;
-/** Rough bytes of an event besides its body. */
-const OVERHEAD = 512;
-
 type Listener = (lastSeq: number) => void;
 
-/** The newest event of a journal, and who is told when there is one more. */
-export class Newest {
+/** Last sequence number of a journal; notifies subscribers when it grows. */
+export class LastSeq {
   readonly #listeners = new Set<Listener>();
   readonly #onFailure: (error: MillraceError) => void;
   #seq: number;
 
+  /** @param onFailure called when a subscriber throws: what it delivers might stand still */
   constructor(seq: number, onFailure: (error: MillraceError) => void) {
     this.#seq = seq;
     this.#onFailure = onFailure;
@@ -93,8 +94,8 @@ export class Newest {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Never throws: a listener that does is a failure, for what it delivers might stand still and nobody would know. */
-  readonly reach = (seq: number): void => {
+  /** Never throws. */
+  advance(seq: number): void {
     if (seq <= this.#seq) return;
     this.#seq = seq;
     let failed: MillraceError | null = null;
@@ -102,9 +103,9 @@ export class Newest {
       try {
         listener(seq);
       } catch (cause) {
-        const detail = `nobody could be told of what came in: ${messageOf(cause)}`;
+        const detail = `a sink could not be notified of new events: ${messageOf(cause)}`;
         failed ??= new MillraceError('journal_failed', detail, { cause });
       }
     if (failed !== null) this.#onFailure(failed);
-  };
+  }
 }

@@ -1,43 +1,49 @@
 import type Database from 'better-sqlite3';
-import { MillraceError } from '../core/errors.ts';
-import { sqliteCode } from './sqlite-errors.ts';
+import { isDiskFull } from './sqlite-errors.ts';
 
-/** Milliseconds without another try after the disk was full. */
+/** Milliseconds without another append after the disk was full. */
 const FULL_PAUSE = 500;
 
-/** What is written, to the database or to the segments, and whether there was room for it. */
+/** Transactions of the journal's database, and the pause after a full disk. */
 export class Transactions {
   readonly #db: Database.Database;
   readonly #begin;
   readonly #commit;
-  /** When the disk was last found full, milliseconds since the epoch. */
+  #afterCommit: (() => void)[] = [];
+  /** When an append last found the disk full, milliseconds since the epoch. */
   #fullAt = Number.NEGATIVE_INFINITY;
 
   constructor(db: Database.Database) {
     this.#db = db;
-    // Prepared once: to compile them takes longer than to run them.
+    // Prepared once: compiling them takes longer than running them.
     this.#begin = db.prepare('BEGIN IMMEDIATE');
     this.#commit = db.prepare('COMMIT');
   }
 
-  /** All of it or nothing, on disk when this returns. */
+  /** Commits all of the work or nothing; it is on disk when this returns. */
   run<T>(work: () => T): T {
-    return this.noticingFull(0, () => {
-      this.#begin.run();
-      try {
-        const value = work();
-        this.#commit.run();
-        return value;
-      } catch (error) {
-        if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
-        throw error;
-      }
-    });
+    this.#begin.run();
+    let value: T;
+    try {
+      value = work();
+      this.#commit.run();
+    } catch (error) {
+      this.#afterCommit = [];
+      if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
+      throw error;
+    }
+    for (const apply of this.#afterCommit.splice(0)) apply();
+    return value;
+  }
+
+  /** Inside `run`: calls back once the transaction is committed, to make memory equal to the database. */
+  afterCommit(apply: () => void): void {
+    this.#afterCommit.push(apply);
   }
 
   /**
-   * Syncs nothing of what `run` does meanwhile, which can be made again from what is on disk: after a power cut (not a kill) it may be
-   * missing. A sync is most of what a small transaction costs, and commits would wait for it.
+   * Commits the transactions of `work` without a sync, for what can be made again from the segments: a power cut may lose it, a
+   * kill does not. The sync is most of the cost of a small transaction, and appends would wait for it.
    */
   unsynced<T>(work: () => T): T {
     this.#db.pragma('synchronous = NORMAL');
@@ -48,20 +54,17 @@ export class Transactions {
     }
   }
 
-  /** A full disk is asked again now and then, not by each of a thousand requests a second. */
+  /** Remembers a full disk, so that it is tried again every 500 ms and not by each of a thousand requests a second. */
   noticingFull<T>(now: number, work: () => T): T {
     try {
       return work();
     } catch (error) {
-      const isFull =
-        sqliteCode(error) === 'SQLITE_FULL' ||
-        (error instanceof MillraceError && error.code === 'journal_full');
-      if (isFull) this.#fullAt = now;
+      if (isDiskFull(error)) this.#fullAt = now;
       throw error;
     }
   }
 
-  /** Whether that was so short a time ago that nothing is tried. A clock that was put back says nothing of the disk. */
+  /** True shortly after an append found the disk full; false when the clock was set back since. */
   isPausing(now: number): boolean {
     return now >= this.#fullAt && now < this.#fullAt + FULL_PAUSE;
   }

@@ -4,77 +4,61 @@ import type { SinkTrouble } from '../core/sink.ts';
 import type { Remote } from '../lib/remote.ts';
 import type { Store } from './store.ts';
 
-/** Milliseconds between two looks, and while there is more to do. */
+/** Milliseconds between two runs, and while there is more to do. */
 const EVERY = 1000;
 const SOON = 50;
 
-/** What of the store is looked at. */
-interface Upkept {
-  readonly maintain: Remote<Store>['maintain'];
-  readonly space: Pick<Remote<Store>['space'], 'shortage'>;
-}
-
-/**
- * Has the store clear away what is past its time, a bounded amount at a time, and knows whether it can take more. It
- * looks for itself, for where nothing is sent because it was full, no write can show that it no longer is.
- */
+/** Has the store do its maintenance, a bounded amount at a time, and knows whether the journal has room for events. */
 export class Upkeep {
-  readonly #store: Upkept;
+  readonly #store: Remote<Store>;
   readonly #clock: Clock;
   #full: SinkTrouble | null = null;
-  #isOver = false;
+  #isStopped = false;
   #cancel: (() => void) | undefined;
 
-  /** @param looks false: it goes by writes only, and clears nothing away */
-  constructor(store: Upkept, clock: Clock, looks: boolean) {
+  /** @param isActive false in a command: it leaves maintenance to the receiver, and learns of a full journal from its writes only */
+  constructor(store: Remote<Store>, clock: Clock, isActive: boolean) {
     this.#store = store;
     this.#clock = clock;
-    if (looks) this.#lookIn(EVERY);
+    if (isActive) this.#runIn(EVERY);
   }
 
   stop(): void {
-    this.#isOver = true;
+    this.#isStopped = true;
     this.#cancel?.();
   }
 
-  /** Why nothing can be taken now; empty when it can. */
+  /** Why no event can be accepted; empty when they can. */
   troubles(): readonly SinkTrouble[] {
     return this.#full === null ? [] : [this.#full];
   }
 
-  /** The same as a part of a status: nothing when there is nothing to tell. */
-  told(): { readonly troubles?: readonly SinkTrouble[] } {
-    return this.#full === null ? {} : { troubles: this.troubles() };
+  noteRoom(): void {
+    this.#full = null;
   }
 
-  /** Notes whether there was room for a write. */
-  async noting<T>(write: Promise<T>): Promise<T> {
-    try {
-      const result = await write;
-      this.#full = null;
-      return result;
-    } catch (error) {
-      if (error instanceof MillraceError && error.code === 'journal_full') this.#noteShortage(error.detail);
-      throw error;
-    }
+  /** Notes a failed write. */
+  noteFailure(error: unknown): void {
+    if (error instanceof MillraceError && error.code === 'journal_full') this.#noteShortage(error.detail);
   }
 
-  #lookIn(delay: number): void {
-    if (this.#isOver) return;
+  #runIn(delay: number): void {
+    if (this.#isStopped) return;
     this.#cancel?.();
     this.#cancel = this.#clock.after(delay, () => {
       this.#cancel = undefined;
-      void this.#look();
+      void this.#run();
     });
   }
 
-  async #look(): Promise<void> {
-    // What cannot be cleared away for want of space is tried again.
-    const more = await this.#store.maintain(this.#clock.now()).catch(() => false);
+  async #run(): Promise<void> {
+    // What fails for want of space is tried again.
+    const isMore = await this.#store.maintain(this.#clock.now()).catch(() => false);
+    // While the journal is full no events are written, so that no write would show that there is room again.
     const shortage = await this.#store.space.shortage().catch(() => null);
-    if (shortage === null) this.#full = null;
+    if (shortage === null) this.noteRoom();
     else this.#noteShortage(shortage);
-    this.#lookIn(more ? SOON : EVERY);
+    this.#runIn(isMore ? SOON : EVERY);
   }
 
   #noteShortage(detail: string): void {

@@ -1,13 +1,13 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { transferable, type Call } from '../lib/remote.ts';
-import { answer } from './perform.ts';
-import type { JournalOptions, Opened } from './protocol.ts';
+import type { JournalOptions } from './database.ts';
+import { answer, type Opened } from './perform.ts';
 import { Store } from './store.ts';
 
 /**
- * The writer thread: the only code that touches the database, so that no fsync ever stops the event loop.
- * It answers calls in the order they came.
+ * The writer thread: the only code that touches the database, so that no fsync stops the event loop. It answers calls in their
+ * order.
  */
 const port = parentPort;
 if (port === null) throw new Error('the journal writer runs as a worker thread only');

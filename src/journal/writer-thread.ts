@@ -2,47 +2,44 @@ import { Worker } from 'node:worker_threads';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { transferable, type Call } from '../lib/remote.ts';
 import { threadProgram } from '../lib/thread-pool.ts';
+import type { JournalOptions } from './database.ts';
 import type { Repair } from './mend.ts';
-import type { JournalOptions, Opened, Reply } from './protocol.ts';
+import type { Opened, Reply } from './perform.ts';
 
 /**
- * Hardly anything that a commit leaves behind outlives it. Left to itself V8 lets such objects, and the buffers that came
- * with them, gather in more and more memory: 150 MB after a million events, where this needs 50.
+ * Hardly any object of a commit outlives it. Without a limit V8 lets them, and the buffers that came with them, use more and more
+ * memory: 150 MB after a million events instead of 50.
  */
 const YOUNG_MB = 12;
 
-interface Waiting {
+interface PendingCall {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: MillraceError) => void;
 }
 
-/** What carries out calls of the journal's store, in the order they are made. */
-export type Writer = Pick<WriterThread, 'lastSeq' | 'repairs' | 'call' | 'close'>;
+/** Performs calls of the journal's store, in their order. */
+export type Writer = Pick<WriterThread, 'lastSeq' | 'repairs' | 'call' | 'onFailure' | 'close'>;
 
 /**
- * The thread that owns the database, seen from the main thread: calls are answered in the order they are made.
+ * The thread that owns the database, as the main thread sees it.
  *
- * Modes: running → failed (a write went wrong in a way that is not "full", or the thread ended: every call rejects, and
- * `onFailure` is called once). Either → closed.
+ * Modes: running → failed (a write failed for another reason than a full disk, or the thread ended: every call rejects). Either →
+ * closed.
  */
 export class WriterThread {
   readonly #worker: Worker;
-  readonly #onFailure: (error: MillraceError) => void;
-  readonly #calls: Waiting[] = [];
+  readonly #calls: PendingCall[] = [];
   #mode: 'running' | 'failed' | 'closed' = 'running';
+  #failure: MillraceError | null = null;
+  #onFailure: ((error: MillraceError) => void) | null = null;
   readonly lastSeq: number;
-  /** What the start found damaged or gone. */
+  /** What the start found damaged or lost. */
   readonly repairs: readonly Repair[];
 
-  private constructor(
-    worker: Worker,
-    { lastSeq, repairs }: Extract<Opened, { opened: true }>,
-    onFailure: (error: MillraceError) => void,
-  ) {
+  private constructor(worker: Worker, { lastSeq, repairs }: Extract<Opened, { opened: true }>) {
     this.#worker = worker;
     this.lastSeq = lastSeq;
     this.repairs = repairs;
-    this.#onFailure = onFailure;
     worker.on('message', (reply: Reply) => this.#settle(reply));
     worker.on('error', (error) => this.#fail(messageOf(error)));
     worker.on('exit', () => {
@@ -51,11 +48,15 @@ export class WriterThread {
     });
   }
 
-  /** @throws MillraceError journal_in_use, journal_missing, journal_unreadable, folder_unwritable */
-  static async start(
-    { path, retention, maxBytes, dedupWindow, create, recovery }: JournalOptions,
-    onFailure: (error: MillraceError) => void,
-  ): Promise<WriterThread> {
+  /** @throws MillraceError journal_in_use, journal_missing, journal_damaged, journal_unreadable, folder_unwritable */
+  static async start({
+    path,
+    retention,
+    maxBytes,
+    dedupWindow,
+    create,
+    recovery,
+  }: JournalOptions): Promise<WriterThread> {
     const worker = new Worker(threadProgram('worker', import.meta.url), {
       workerData: { path, retention, maxBytes, dedupWindow, create, recovery } satisfies JournalOptions,
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
@@ -64,7 +65,7 @@ export class WriterThread {
       worker.once('message', resolve);
       worker.once('error', reject);
     });
-    if (opened.opened) return new WriterThread(worker, opened, onFailure);
+    if (opened.opened) return new WriterThread(worker, opened);
     throw new MillraceError(opened.code, opened.detail);
   }
 
@@ -76,6 +77,12 @@ export class WriterThread {
       this.#calls.push({ resolve, reject });
       this.#worker.postMessage(call, transferable(call.args));
     });
+  }
+
+  /** Calls back once, when the thread fails or if it has failed. */
+  onFailure(listener: (error: MillraceError) => void): void {
+    this.#onFailure = listener;
+    if (this.#failure !== null) listener(this.#failure);
   }
 
   /** Closes the database, unless a write has failed, and ends the thread. */
@@ -97,7 +104,8 @@ export class WriterThread {
   #fail(detail: string): void {
     if (this.#mode !== 'running') return;
     this.#mode = 'failed';
-    this.#onFailure(this.#rejectAll(detail));
+    this.#failure = this.#rejectAll(detail);
+    this.#onFailure?.(this.#failure);
   }
 
   #rejectAll(detail: string): MillraceError {

@@ -27,7 +27,7 @@ const databaseIn = (path: string): string[] =>
 function refuse(store: Store, seq: number, destination: string | null): void {
   const [event] = eventsIn(store, seq - 1, { count: 1, bytes: 1e9 });
   const about = { sink: 'hubs', destination, code: 'made_up', reason: '', attempts: 1, diedAt: NOW, seq };
-  store.setAside.add(about, { records: encodeRecords([{ event: event! }]) });
+  store.addDeadLetter(about, { records: encodeRecords([{ event: event! }]) });
 }
 
 const countsOf = (store: Store): Record<string, number> =>
@@ -163,7 +163,7 @@ test('what was put back on a disk with no room for the rest is not put back by t
   const [event] = allIn(store);
   if (event === undefined) throw new Error('no event');
   const about = { destination: null, code: 'made_up', reason: '', attempts: 1, diedAt: NOW, seq: 1 };
-  store.setAside.add({ sink: 'slow', ...about }, { records: encodeRecords([{ event }]) });
+  store.addDeadLetter({ sink: 'slow', ...about }, { records: encodeRecords([{ event }]) });
   const full = vi.spyOn(store.setAside, 'remove').mockImplementationOnce(() => {
     throw Object.assign(new Error('made-up'), { code: 'SQLITE_FULL' });
   });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.ts';
-import { GroupCommit, type Waiting } from '../../src/journal/group-commit.ts';
+import { GroupCommit, type PendingEvent } from '../../src/journal/group-commit.ts';
 import { makeEvent } from '../support/events.ts';
 
 /** Milliseconds that the receiving thread has for a request, and for an answer; and that a commit takes for each event. */
@@ -39,7 +39,7 @@ async function rate({ senders, sync, hiccup = 0, late = Infinity }: Setting): Pr
       return () => undefined;
     },
   };
-  const commit = (batch: readonly Waiting[]): Promise<() => void> => {
+  const commit = (batch: readonly PendingEvent[]): Promise<() => void> => {
     commits += 1;
     const slow = hiccup > 0 && commits % hiccup === 0 ? 20 : 1;
     const { promise, resolve } = Promise.withResolvers<() => void>();

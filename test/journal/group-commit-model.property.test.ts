@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { MillraceError } from '../../src/core/errors.ts';
-import { GroupCommit, type Waiting } from '../../src/journal/group-commit.ts';
+import { GroupCommit, type PendingEvent } from '../../src/journal/group-commit.ts';
 import { makeEvent } from '../support/events.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { runCount } from '../support/run-count.ts';
@@ -41,7 +41,7 @@ class Real {
     this.commits = new GroupCommit((batch) => this.#perform(batch, model), model.clock);
   }
 
-  #perform(batch: readonly Waiting[], model: Model): Promise<() => void> {
+  #perform(batch: readonly PendingEvent[], model: Model): Promise<() => void> {
     const events = batch.map(({ event }) => model.all[Number(event.id)] as Added);
     const next = model.waiting.splice(0, events.length);
     const bytes = events.reduce((sum, each) => sum + each.bytes, 0);

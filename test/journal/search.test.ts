@@ -157,7 +157,8 @@ test('an index of several chunks in one segment, handed over between threads, fi
 
 test('what is set aside is found newest first, whoever it is of and however that is written', async () => {
   const folder = await temporaryFolder();
-  const { setAside } = openStore(folder);
+  const store = openStore(folder);
+  const { setAside } = store;
   const id = '00000000-0000-4000-8000-00000000abcd';
   const events = Array.from({ length: 60 }, (_, n) => {
     const event = eventOf(n);
@@ -165,7 +166,7 @@ test('what is set aside is found newest first, whoever it is of and however that
   });
   for (const event of events) {
     const records = encodeRecords([{ event }]);
-    setAside.add({ ...LETTER, seq: 0 }, { records });
+    store.addDeadLetter({ ...LETTER, seq: 0 }, { records });
     setAside.quarantine('[]', rowAt(Buffer.from(records), 0), event.body);
   }
   const byKey = new Map(events.map((event, n) => [n + 1, event]));

@@ -44,7 +44,8 @@ function openLog(folder: string, frames: string[] = []): SegmentLog {
 function appendTo(log: SegmentLog, written: readonly Written[], note: string): void {
   const frame = log.newFrame();
   const bytes = Buffer.from(encodeRecords(written.map((one) => ({ event: makeEvent(one) }))).buffer);
-  for (let at = 0; at < bytes.length; at += partsAt(bytes, at).size) frame.add(bytes, at, NO_ID);
+  for (let at = 0; at < bytes.length; at += partsAt(bytes, at).size)
+    frame.add(bytes, at, partsAt(bytes, at), NO_ID);
   log.append(frame, note, 1000);
 }
 
@@ -245,7 +246,7 @@ test('an erased record stays readable while what its header has of the body goes
   const salt = 7;
   const record = Buffer.from(encodeRecords([{ event: makeEvent({}) }]));
   const [key, digest] = ['k'.repeat(12), 'd'.repeat(8)];
-  finishRecord(record, 0, { seq: 5, key, digest }, salt);
+  finishRecord(record, 0, partsAt(record, 0), 5, { key, digest }, salt);
   record.set(erasedMark());
   const isReadable = (bytes: Buffer): void =>
     expect(decodeRecord(bytes, 0, salt)).toMatchObject({ seq: 5, erased: true });

@@ -34,8 +34,7 @@ test.skipIf(lack !== null)(
         }
       };
       expect(fill()).toBeGreaterThan(1000);
-      store.cursors.write('slow', store.lastSeq);
-      store.cursors.note('slow', store.lastSeq);
+      store.cursors.move([['slow', store.lastSeq]]);
       for (let looks = 0; looks < 50 && store.maintain(now); looks += 1);
     }
     store.close();

@@ -72,7 +72,7 @@ export function readdirSync(path: string): string[] {
 export function writeFileSync(
   path: string,
   content: string | Uint8Array,
-  options: { mode?: number; flag?: string } = {},
+  options: { mode?: number; flag?: string; flush?: boolean } = {},
 ): void {
   here().scheduler.asker();
   const { disk } = here();
@@ -81,6 +81,9 @@ export function writeFileSync(
   const file = disk.has(path) ? (disk.find(path, 'open') as File) : disk.make(path, options.mode ?? 0o644);
   disk.truncate(file, 0);
   disk.write(file, Buffer.from(content as string), 0);
+  if (options.flush !== true) return;
+  here().risk('fsync', path);
+  disk.sync(file);
 }
 
 export function renameSync(from: string, to: string): void {

@@ -1,30 +1,33 @@
 import { MillraceError } from '../../src/core/errors.ts';
 import { answer } from '../../src/journal/perform.ts';
-import type { JournalOptions } from '../../src/journal/protocol.ts';
+import type { JournalOptions } from '../../src/journal/database.ts';
 import { Store } from '../../src/journal/store.ts';
 import type { Call } from '../../src/lib/remote.ts';
 import { here } from './world.ts';
 
-export type Writer = Pick<WriterThread, 'lastSeq' | 'repairs' | 'call' | 'close'>;
+export type Writer = Pick<WriterThread, 'lastSeq' | 'repairs' | 'call' | 'onFailure' | 'close'>;
 
 /** The writer thread without a thread: it answers each call in a later turn, in their order. */
 export class WriterThread {
   readonly #store: Store;
-  readonly #onFailure: (error: MillraceError) => void;
+  #onFailure: (error: MillraceError) => void = () => undefined;
   readonly lastSeq: number;
   readonly repairs: Store['repairs'];
   #mode: 'running' | 'failed' | 'closed' = 'running';
   #last: Promise<unknown> = Promise.resolve();
 
-  private constructor(store: Store, onFailure: (error: MillraceError) => void) {
+  private constructor(store: Store) {
     this.#store = store;
-    this.#onFailure = onFailure;
     this.lastSeq = store.lastSeq;
     this.repairs = store.repairs;
   }
 
-  static start(options: JournalOptions, onFailure: (error: MillraceError) => void): Promise<WriterThread> {
-    return here().scheduler.ask(() => new WriterThread(new Store(options), onFailure));
+  static start(options: JournalOptions): Promise<WriterThread> {
+    return here().scheduler.ask(() => new WriterThread(new Store(options)));
+  }
+
+  onFailure(listener: (error: MillraceError) => void): void {
+    this.#onFailure = listener;
   }
 
   call(call: Call): Promise<unknown> {

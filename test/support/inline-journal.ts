@@ -1,7 +1,7 @@
 import type { Clock } from '../../src/core/clock.ts';
 import { MillraceError } from '../../src/core/errors.ts';
 import { answer } from '../../src/journal/perform.ts';
-import type { JournalOptions } from '../../src/journal/protocol.ts';
+import type { JournalOptions } from '../../src/journal/database.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../../src/journal/sqlite-journal.ts';
 import { Store } from '../../src/journal/store.ts';
 import type { Writer } from '../../src/journal/writer-thread.ts';
@@ -31,6 +31,9 @@ export class InlineWriter implements Writer {
     if (!reply.ok) throw new MillraceError(reply.code, reply.detail);
     return reply.value;
   };
+
+  /** It does not fail by itself: a call rejects with what went wrong. */
+  onFailure(): void {}
 
   close(): Promise<void> {
     this.kill();

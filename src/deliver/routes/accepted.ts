@@ -51,13 +51,8 @@ export class AcceptedRoutes {
   constructor(record: RouteRecord) {
     this.#record = record;
     this.#eras = record.eras.map(({ after, tables: [routes] }) => ({ after, table: compileRoutes(routes) }));
-<<<<<<< HEAD
-    this.#successions = record.heirs.map(({ upTo, from, to }) => ({ upTo: upTo ?? Infinity, from, to }));
+    this.#successions = record.successors.map(({ upTo, from, to }) => ({ upTo: upTo ?? Infinity, from, to }));
     this.#lastRenamed = Math.max(-1, ...this.#successions.map(({ upTo }) => upTo));
-=======
-    this.#heirs = record.successors.map(({ upTo, ...heir }) => ({ ...heir, upTo: upTo ?? Infinity }));
-    this.#lastHeir = Math.max(-1, ...this.#heirs.map(({ upTo }) => upTo));
->>>>>>> 3c22771c (core: call the sinks that continue for others successors)
     this.#newest = this.#eras.at(-1) ?? { after: 0, table: compileRoutes([]) };
     this.#now = this.#newest.table;
     this.#ever = this.#eras.flatMap(({ after, table: { routes } }) =>

@@ -1,11 +1,18 @@
 import type { Owners } from '../../core/erasure.ts';
-import { idOf, NO_ID, RECORD_HEADER, erasedMark, withoutDigest, type KnownBy } from './format.ts';
-import type { SegmentLog, Walked } from './log.ts';
+import {
+  erasedMark,
+  fingerprintAt,
+  NO_ID,
+  RECORD_HEADER,
+  withoutDigest,
+  type Fingerprint,
+} from './format.ts';
+import type { SegmentLog, Visited } from './log.ts';
 import { bodyAt, rowAt } from './records.ts';
 import type { Segment } from './segment.ts';
 import type { FoundRecord, Gap } from './walker.ts';
 
-/** An event of a subject, and the requests it falls under. */
+/** An event of a subject, and the erasure requests that cover it. */
 export interface Owned {
   readonly seq: number;
   readonly requests: readonly string[];
@@ -13,33 +20,31 @@ export interface Owned {
 
 export interface OwnedSlice {
   readonly owned: readonly Owned[];
-  /** The last event that was looked at; null when there were no more. */
+  /** The last event looked at; null when there are no more. */
   readonly last: number | null;
 }
 
-/** Bytes in which no record can be found are looked through so many at a time. */
+/** Bytes of damage searched at once. */
 const PIECE = 2 ** 20;
-/** Of one piece that are looked at again with the next: no name is longer. */
+/** Bytes of a piece that are searched again with the next one: longer than any id. */
 const OVERLAP = 4096;
 
-/** Whose the events after a seq are. @param count looks at so many at most */
+/** The subjects' events among the next `count` ones after a seq. */
 export function ownedAfter(log: SegmentLog, owners: Owners, after: number, count: number): OwnedSlice {
   const owned: Owned[] = [];
-  let last: number | null = null;
   let looked = 0;
   for (const found of log.records(after + 1)) {
-    if (looked === count) return { owned, last };
     const { seq, erased } = found.item;
     const requests = erased ? [] : requestsOf(found, owners);
     if (requests.length > 0) owned.push({ seq, requests });
-    last = seq;
     looked += 1;
+    if (looked === count) return { owned, last: seq };
   }
-  return { owned, last: looked < count ? null : last };
+  return { owned, last: null };
 }
 
-/** A body is read only where the envelope does not say whose it is: bodies are nearly all of the file. */
-function requestsOf({ item, walker }: Walked<FoundRecord>, owners: Owners): readonly string[] {
+/** Reads a body only where the envelope does not say whose the event is: bodies are nearly all of the file. */
+function requestsOf({ item, walker }: Visited<FoundRecord>, owners: Owners): readonly string[] {
   const { bytes, pos } = walker.whole(item, RECORD_HEADER + item.identityBytes + item.headBytes);
   try {
     const [id, , , team, user, clientUser, , headers] = rowAt(bytes, pos, item);
@@ -49,26 +54,25 @@ function requestsOf({ item, walker }: Walked<FoundRecord>, owners: Owners): read
     const body = bodyAt(whole.bytes, whole.pos, item);
     return owners.ofEvent({ ...whose, id, headers: { all: headers }, body }, true);
   } catch {
-    // Not what was written: it is of whom it names.
+    // A damaged record belongs to every subject that it names.
     const whole = walker.whole(item);
     return owners.named(whole.bytes.subarray(whole.pos + RECORD_HEADER, whole.pos + item.size), null);
   }
 }
 
 /**
- * Writes over events where they stand, so that no byte of theirs stays in the file: first each says that it is erased, then
- * its content goes. It may be ended anywhere, and is then done again.
+ * Overwrites events in place, so that no byte of theirs stays in the file: first each is marked as erased, then its content is
+ * overwritten. After a crash it is done again.
  */
 export function eraseRecords(log: SegmentLog, seqs: readonly number[]): void {
   const first = Math.min(...seqs);
   const last = Math.max(...seqs);
   const wanted = new Set(seqs);
   const found: { readonly segment: Segment; readonly at: number; readonly size: number }[] = [];
-  if (seqs.length > 0)
-    for (const { item, segment } of log.records(first)) {
-      if (item.seq > last) break;
-      if (wanted.has(item.seq)) found.push({ segment, at: item.at, size: item.size });
-    }
+  for (const { item, segment } of seqs.length === 0 ? [] : log.records(first)) {
+    if (item.seq > last) break;
+    if (wanted.has(item.seq)) found.push({ segment, at: item.at, size: item.size });
+  }
   const touched = new Set(found.map(({ segment }) => segment));
   for (const { segment, at } of found) segment.overwrite(erasedMark(), at);
   for (const segment of touched) segment.sync();
@@ -78,24 +82,24 @@ export function eraseRecords(log: SegmentLog, seqs: readonly number[]): void {
 }
 
 /**
- * Writes over bytes in which no event can be found any more, where they name a subject, and over what
- * stands in headers for the bodies of erased events: in the segment that holds a seq, or the next one. It may be ended anywhere, and is then done again.
- * @param forget told of these before they are written over
+ * In the segment with a seq, or the next one, overwrites damage that names a subject, and the digests of erased events. After a
+ * crash it is done again.
+ * @param forget called with the fingerprints of the erased events before their digests are overwritten
  * @returns the first seq of the segment after it; null when there is none
  */
 export function eraseGaps(
   log: SegmentLog,
   owners: Owners,
   seq: number,
-  forget: (known: readonly KnownBy[]) => void,
+  forget: (known: readonly Fingerprint[]) => void,
 ): number | null {
   const here = log.holding(seq);
-  const known: KnownBy[] = [];
+  const known: Fingerprint[] = [];
   const headers: { readonly at: number; readonly parts: ReturnType<typeof withoutDigest> }[] = [];
   for (const { item, segment } of log.items(here.header.firstSeq)) {
     if (segment !== here) break;
     if (item.kind === 'record' && item.erased && !item.isEntry) {
-      const id = idOf(item.bytes, item.pos);
+      const id = fingerprintAt(item.bytes, item.pos);
       const isKnown = id.digest !== NO_ID.digest;
       if (isKnown) known.push(id);
       if (isKnown || item.bytes.readUInt32LE(item.pos + 4) !== 0)

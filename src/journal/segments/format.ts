@@ -1,17 +1,17 @@
 import { crc32 } from 'node:zlib';
 
 /**
- * How a segment lies on disk: a header, then frames, one a group commit; a frame is its head and then its records. Every
- * item begins at a multiple of 8 bytes, and numbers are little-endian; seqs and other large ones are doubles.
+ * Format of a segment: a header, then frames, one for each group commit. A frame is its head and then its records. Every item
+ * begins at a multiple of 8 bytes; numbers are little-endian, and seqs and other large ones are doubles.
  *
- * Checksums begin with the journal's salt, a random number that nobody outside knows: bytes that a sender has chosen are
- * never taken for an item when what stands in front of them is damaged.
+ * Checksums begin with the journal's salt, a secret random number. So bytes that a sender has chosen are not read as an item when
+ * the item before them is damaged.
  */
 export const ALIGN = 8;
 export const SEGMENT_HEADER = 64;
 export const FRAME_HEADER = 64;
 export const RECORD_HEADER = 64;
-/** Bytes of what tells an id, and of what tells a body, from all others. */
+/** Bytes of the hash of an event's identity, and of its body. */
 export const KEY_BYTES = 12;
 export const DIGEST_BYTES = 8;
 
@@ -20,37 +20,37 @@ const VERSION = 1;
 export const FRAME_MAGIC = Buffer.from([0xf7, 0x4d, 0x52, 0x01]);
 const LIVE = 0x4556_494c;
 const ERASED = 0x5341_5245;
-/** What a record is, beside a plain event. */
+/** Kinds of records besides events. */
 const REPLAYED = 1;
 const ENTRY = 2;
-/** Bytes: twice what one can have. A body may be full of what looks like heads, and so much is read to tell each. */
+/** Bytes: twice the longest note. So much is read to check whatever looks like a head, and a body may be full of that. */
 const LONGEST_NOTE = 64 * 1024;
 
 export interface SegmentHeader {
   readonly salt: number;
   readonly firstSeq: number;
   readonly firstFrame: number;
-  /** Sum of the body bytes of all events before it. */
+  /** Body bytes of all events before it. */
   readonly upto: number;
-  /** When the youngest event of the segment before was received; milliseconds since the epoch. */
+  /** When the youngest event of the previous segment was received; milliseconds since the epoch. */
   readonly youngestBefore: number;
 }
 
 export interface FrameHead {
-  /** Counts the frames of a journal, those without records too. */
+  /** Counts the frames of a journal, also those without records. */
   readonly number: number;
   readonly firstSeq: number;
-  /** Records, and their bytes. */
+  /** Number of records, and their bytes. */
   readonly count: number;
   readonly size: number;
   readonly upto: number;
-  /** When it was written, milliseconds since the epoch: from then on its ids count. */
+  /** Milliseconds since the epoch; the dedup window of its ids begins then. */
   readonly writtenAt: number;
-  /** JSON, of the journal's own. */
+  /** JSON: the `FrameNote` of events.ts. */
   readonly note: string;
 }
 
-/** Where the parts of a record stand behind its header. */
+/** What the header of a record says. */
 export interface RecordHead {
   readonly seq: number;
   readonly receivedAt: number;
@@ -61,12 +61,12 @@ export interface RecordHead {
   readonly bodyBytes: number;
   /** Sent again by a replay. */
   readonly replayed: boolean;
-  /** It is no event: its body is an entry of the log of receipts. It counts as erased, so that nobody else looks at it. */
+  /** Its body is an entry of the log of receipts, and no event. It is marked as erased, so that others pass over it. */
   readonly isEntry: boolean;
   readonly erased: boolean;
 }
 
-/** What is known of a record before it has a place. */
+/** What a record says before it has a seq. */
 export type RecordParts = Omit<RecordHead, 'seq' | 'erased'>;
 
 export const aligned = (bytes: number): number => (bytes + ALIGN - 1) & -ALIGN;
@@ -83,10 +83,10 @@ export function encodeSegmentHeader(header: SegmentHeader): Buffer {
   return bytes;
 }
 
-/** Null when it is not what was written. */
+/** Null when it is damaged. */
 export function decodeSegmentHeader(bytes: Buffer): SegmentHeader | null {
   if (bytes.length < SEGMENT_HEADER || !bytes.subarray(0, MAGIC.length).equals(MAGIC)) return null;
-  // A newer format is told by the database: here it is a damaged number.
+  // The database names a newer format; here another number is damage.
   if (bytes.readUInt32LE(8) !== VERSION) return null;
   if (bytes.readUInt32LE(12) !== crc32(bytes.subarray(16, SEGMENT_HEADER))) return null;
   const [firstSeq, firstFrame, upto, youngestBefore] = [0, 1, 2, 3].map((index) =>
@@ -95,7 +95,7 @@ export function decodeSegmentHeader(bytes: Buffer): SegmentHeader | null {
   return { salt: bytes.readUInt32LE(16), firstSeq, firstFrame, upto, youngestBefore };
 }
 
-/** Header and note; the records follow. */
+/** Header and note of a frame; the records follow. */
 export function encodeFrameHead(frame: FrameHead, salt: number): Buffer {
   const note = Buffer.byteLength(frame.note);
   const size = FRAME_HEADER + aligned(note);
@@ -114,7 +114,7 @@ export function encodeFrameHead(frame: FrameHead, salt: number): Buffer {
   return bytes;
 }
 
-/** Bytes of the frame's head that begins at `at`; 0 when none can begin there. Its header must be within the bytes. */
+/** Bytes of the frame's head at `at`; 0 when none can begin there. @param bytes have at least its header */
 export function frameHeadSize(bytes: Buffer, at: number): number {
   if (bytes.readUInt32LE(at) !== FRAME_MAGIC.readUInt32LE()) return 0;
   const size = bytes.readUInt32LE(at + 8);
@@ -122,7 +122,7 @@ export function frameHeadSize(bytes: Buffer, at: number): number {
   return size === FRAME_HEADER + aligned(note) && note <= LONGEST_NOTE ? size : 0;
 }
 
-/** Null when it is not what was written. @param size what `frameHeadSize` says, all of it within the bytes */
+/** Null when it is damaged. @param size as `frameHeadSize` gives it; the bytes have all of it */
 export function decodeFrameHead(bytes: Buffer, at: number, size: number, salt: number): FrameHead | null {
   if (bytes.readUInt32LE(at + 4) !== crc32(bytes.subarray(at + 8, at + size), salt)) return null;
   const note = bytes.readUInt32LE(at + 12);
@@ -137,7 +137,7 @@ export function decodeFrameHead(bytes: Buffer, at: number, size: number, salt: n
   };
 }
 
-/** What the sender's side knows of a record: all but its place and its checksums. */
+/** Writes the header of a record, except seq, hashes and checksums. */
 export function startRecord(bytes: Buffer, at: number, parts: Omit<RecordParts, 'size'>): void {
   bytes.writeUInt32LE(LIVE, at);
   bytes.writeUInt32LE(parts.identityBytes, at + 8);
@@ -147,24 +147,26 @@ export function startRecord(bytes: Buffer, at: number, parts: Omit<RecordParts, 
   bytes.writeDoubleLE(parts.receivedAt, at + 32);
 }
 
-/** Of a record whose id says nothing of repetitions: it was seen before. */
+/** Fingerprint of a record whose id is not remembered from it. */
 export const NO_ID = { key: '\0'.repeat(KEY_BYTES), digest: '\0'.repeat(DIGEST_BYTES) } as const;
 
-/** Gives a record its place, what its id and its body are known by, and its checksums. */
+/** Writes seq, hashes and checksums into the header of a record. */
 export function finishRecord(
   bytes: Buffer,
   at: number,
-  { seq, key, digest }: { readonly seq: number; readonly key: string; readonly digest: string },
+  parts: RecordParts,
+  seq: number,
+  { key, digest }: Fingerprint,
   salt: number,
 ): void {
   bytes.writeDoubleLE(seq, at + 24);
   bytes.write(key, at + 40, KEY_BYTES, 'latin1');
   bytes.write(digest, at + 52, DIGEST_BYTES, 'latin1');
   bytes.writeUInt32LE(crc32(bytes.subarray(at + 8, at + 60), salt), at + 60);
-  bytes.writeUInt32LE(contentChecksum(bytes, at, salt), at + 4);
+  bytes.writeUInt32LE(contentChecksum(bytes, at, parts, salt), at + 4);
 }
 
-/** Null when no record begins there. Its header must be within the bytes; what follows need not. */
+/** Null when no record begins there. @param bytes have at least its header */
 export function decodeRecord(bytes: Buffer, at: number, salt: number): RecordHead | null {
   const checksum = bytes.readUInt32LE(at + 60);
   const isSame = checksum === crc32(bytes.subarray(at + 8, at + 60), salt);
@@ -172,7 +174,7 @@ export function decodeRecord(bytes: Buffer, at: number, salt: number): RecordHea
   return partsAt(bytes, at);
 }
 
-/** Of a record that has no place yet, too: its seq says nothing then. */
+/** The header without a check. Of a record that was not finished the seq is arbitrary. */
 export function partsAt(bytes: Buffer, at: number): RecordHead {
   const identityBytes = bytes.readUInt32LE(at + 8);
   const headBytes = bytes.readUInt32LE(at + 12);
@@ -192,25 +194,29 @@ export function partsAt(bytes: Buffer, at: number): RecordHead {
   };
 }
 
-/** What stands for an event's source and its id there, and for its bytes: a character for each byte. */
-export interface KnownBy {
+/** Hashes that stand for an event in the memory of ids; a character for each byte. */
+export interface Fingerprint {
+  /** Of its source and id. */
   readonly key: string;
+  /** Of its bytes. */
   readonly digest: string;
 }
 
-export function idOf(bytes: Buffer, at: number): KnownBy {
+export function fingerprintAt(bytes: Buffer, at: number): Fingerprint {
   return {
     key: bytes.toString('latin1', at + 40, at + 52),
     digest: bytes.toString('latin1', at + 52, at + 60),
   };
 }
 
-/** Whether all of a record is what was written; it is within the bytes. What was erased has only its header. */
-export function isSound(bytes: Buffer, at: number, { erased, isEntry }: RecordHead, salt: number): boolean {
-  return (erased && !isEntry) || bytes.readUInt32LE(at + 4) === contentChecksum(bytes, at, salt);
+/** True when the content of a record is undamaged; an erased one has none. @param bytes have all of it */
+export function isSound(bytes: Buffer, at: number, head: RecordHead, salt: number): boolean {
+  return (
+    (head.erased && !head.isEntry) || bytes.readUInt32LE(at + 4) === contentChecksum(bytes, at, head, salt)
+  );
 }
 
-/** The record of an entry whose event is in quarantine: it keeps the entry's place among those of the events. */
+/** A record in the place of a quarantined event: it holds the entry for the log of receipts. */
 export function entryRecord(entry: Buffer, receivedAt: number): Buffer {
   const bytes = Buffer.alloc(RECORD_HEADER + entry.length);
   const sizes = { identityBytes: 0, headBytes: 0, bodyBytes: entry.length };
@@ -224,7 +230,7 @@ export function isErasedAt(bytes: Buffer, at: number): boolean {
   return bytes.readUInt32LE(at) === ERASED;
 }
 
-/** What is written over the beginning of a record first when it is erased: a record that says so is not checked. */
+/** Written over the beginning of a record, before anything else of it is erased: the content is not checked from then on. */
 export function erasedMark(): Buffer {
   const mark = Buffer.alloc(4);
   mark.writeUInt32LE(ERASED);
@@ -232,8 +238,8 @@ export function erasedMark(): Buffer {
 }
 
 /**
- * What is written into the header of an erased record, in this order and each of it durable before the next: with the first, the
- * record is valid whatever of the digest is still there. By the key a repetition is known still.
+ * What to write into the header of an erased record, in order, each step durable before the next: from the first one on the record
+ * is valid however much of the digest is left. The key stays, so that a repetition is still recognised.
  */
 export function withoutDigest(
   bytes: Buffer,
@@ -245,7 +251,7 @@ export function withoutDigest(
   return [
     [60, checksum],
     [60 - DIGEST_BYTES, NO_DIGEST],
-    // Of the content: it would tell a guess, too.
+    // The checksum of the content could confirm a guess, too.
     [4, Buffer.alloc(4)],
   ];
 }
@@ -256,7 +262,11 @@ function checksumWithoutDigest(bytes: Buffer, at: number, salt: number): number 
   return crc32(NO_DIGEST, crc32(bytes.subarray(at + 8, at + 60 - DIGEST_BYTES), salt));
 }
 
-function contentChecksum(bytes: Buffer, at: number, salt: number): number {
-  const { identityBytes, headBytes, bodyBytes } = partsAt(bytes, at);
+function contentChecksum(
+  bytes: Buffer,
+  at: number,
+  { identityBytes, headBytes, bodyBytes }: RecordParts,
+  salt: number,
+): number {
   return crc32(bytes.subarray(at + 8, at + RECORD_HEADER + identityBytes + headBytes + bodyBytes), salt);
 }

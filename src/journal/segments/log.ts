@@ -1,18 +1,17 @@
 import { syncFolderNow } from '../../lib/durable.ts';
-import { encodeFrameHead } from './format.ts';
-import { Frame } from './frame.ts';
+import { encodeFrameHead, finishRecord, type Fingerprint, type RecordParts } from './format.ts';
 import { recover, type End, type Position } from './recovery.ts';
 import { firstSeqOf, Segment, segmentsIn, unlessShort } from './segment.ts';
 import type { FoundFrame, FoundRecord, Gap, Walker } from './walker.ts';
 
-/** What was come across, and how: a record's walker says whether it is whole. */
-export interface Walked<T> {
+/** An item of the log, and the walker that found it, which can check and load all of a record. */
+export interface Visited<T> {
   readonly item: T;
   readonly walker: Walker;
   readonly segment: Segment;
 }
 
-/** Bytes between two points that are noted on the way. */
+/** Bytes between two points that a walk notes. */
 const NOTE_EVERY = 64 * 1024;
 
 export interface LogOptions {
@@ -20,15 +19,15 @@ export interface LogOptions {
   readonly salt: number;
   /** Bytes after which a new segment begins. */
   readonly segmentBytes: number;
-  /** Null for a journal that has no segment yet. */
+  /** Null for a journal without a segment. */
   readonly position: Position | null;
-  /** No event gets a seq up to this one. */
+  /** Events get seqs above this one. */
   readonly least: number;
 }
 
 /**
- * The events, in segments: appended at the end, cleared away from the front by whole segments, without holes in their seqs.
- * Modes: it is open from the start, and `close` is for good. An error of `append` other than journal_full leaves it unusable.
+ * The events in segments: appended at the end, removed from the front by whole segments, without gaps in their seqs. After an error
+ * of `append` other than journal_full it must not be used any more.
  */
 export class SegmentLog {
   readonly #folder: string;
@@ -40,7 +39,7 @@ export class SegmentLog {
   #begunAt: number | null = null;
   readonly salt: number;
 
-  /** @param onFrame told of each frame after the position, in order */
+  /** @param onFrame called with each frame after the position, in order */
   constructor(
     { folder, salt, segmentBytes, position, least }: LogOptions,
     onFrame: (frame: FoundFrame) => void,
@@ -48,25 +47,25 @@ export class SegmentLog {
     this.#folder = folder;
     this.#segmentBytes = segmentBytes;
     this.salt = salt;
-    const names = segmentsIn(folder);
-    for (const name of names.filter((one) => one < (position?.oldest ?? '')))
-      Segment.open(folder, name, salt).remove();
-    this.#segments = names
-      .filter((name) => name >= (position?.oldest ?? ''))
-      .map((name) => Segment.open(folder, name, salt));
-    const end = recover(this.#segments, position, onFrame);
-    // Without its header and without an event it is as good as gone.
-    if ((this.#segments.at(-1)?.isDamaged ?? false) && this.#newest.header.firstSeq > end.lastSeq)
-      this.#segments.pop()?.remove();
-    const isGone = position !== null && (this.#segments.at(-1)?.name ?? '') < position.segment;
-    // What came last in a segment that is gone was not noted: one seq stands for it, and is not given again.
-    const lost = isGone ? firstSeqOf(position.segment) : 0;
+    const kept: Segment[] = [];
+    this.#segments = kept;
+    for (const name of segmentsIn(folder)) {
+      const segment = Segment.open(folder, name, salt);
+      if (name < (position?.oldest ?? '')) segment.remove();
+      else kept.push(segment);
+    }
+    const end = recover(kept, position, onFrame);
+    // Without its header and without an event it is as good as lost.
+    if (kept.at(-1)?.isDamaged === true && this.#newest.header.firstSeq > end.lastSeq) kept.pop()?.remove();
+    const isLost = position !== null && (kept.at(-1)?.name ?? '') < position.segment;
+    // The last events of a lost segment were noted nowhere: one seq stands for them, and is not given again.
+    const lost = isLost ? firstSeqOf(position.segment) : 0;
     this.#end = { ...end, lastSeq: Math.max(end.lastSeq, least, lost) };
-    const newest = this.#segments.at(-1);
-    // Frames that were found and are not synced yet count from now on.
+    const newest = kept.at(-1);
+    // Syncs frames that were found and may not be on disk.
     newest?.cut(newest.size);
     const isShort = position !== null && newest?.name === position.segment && newest.size < position.at;
-    if (newest === undefined || isGone || isShort || newest.isDamaged || this.#end.lastSeq > end.lastSeq)
+    if (newest === undefined || isLost || isShort || newest.isDamaged || this.#end.lastSeq > end.lastSeq)
       this.roll();
     else {
       syncFolderNow(folder);
@@ -79,12 +78,12 @@ export class SegmentLog {
     return this.#end.lastSeq;
   }
 
-  /** The oldest seq still held; one past the newest when none is. */
+  /** The oldest seq still kept; one past the newest when none is. */
   get firstSeq(): number {
     return Math.min(this.lastSeq + 1, this.#segments[0]?.header.firstSeq ?? Infinity);
   }
 
-  /** Sum of the body bytes of all events that ever were. */
+  /** Body bytes of all events that ever were. */
   get upto(): number {
     return this.#end.upto;
   }
@@ -103,6 +102,11 @@ export class SegmentLog {
     return { oldest: this.#segments[0]?.name ?? name, segment: name, at: size, ...this.#end };
   }
 
+  /** The position once the oldest segment is removed. */
+  get positionAfterRemoval(): Position {
+    return { ...this.position, oldest: this.#segments[1]?.name ?? this.position.oldest };
+  }
+
   get #newest(): Segment {
     return this.#segments.at(-1) as Segment;
   }
@@ -113,19 +117,17 @@ export class SegmentLog {
 
   /**
    * Writes a frame; it is on disk when this returns.
-   * @param note JSON, given back by the opening that follows a crash
-   * @throws MillraceError journal_full, and all is as it was
+   * @param note JSON, given to `onFrame` by the start after a crash
+   * @throws MillraceError journal_full; then nothing was written
    */
   append(frame: Frame, note: string, now: number): void {
     if (this.#newest.size >= this.#segmentBytes) this.roll();
     const { lastSeq, upto, youngest } = this.#end;
     const { count, size, bodyBytes, pieces } = frame;
     const number = this.#end.frame + 1;
-    const head = encodeFrameHead(
-      { number, firstSeq: lastSeq + 1, count, size, upto, writtenAt: now, note },
-      this.salt,
-    );
-    this.#newest.append([head, ...pieces], { seq: lastSeq + 1, upto });
+    const firstSeq = lastSeq + 1;
+    const head = encodeFrameHead({ number, firstSeq, count, size, upto, writtenAt: now, note }, this.salt);
+    this.#newest.append([head, ...pieces], { seq: firstSeq, upto });
     this.#begunAt ??= now;
     this.#end = {
       frame: number,
@@ -135,65 +137,56 @@ export class SegmentLog {
     };
   }
 
-  /** Begins a new segment. @throws MillraceError journal_full, and all is as it was */
+  /** Begins a new segment. @throws MillraceError journal_full; then nothing has changed */
   roll(): void {
+    const { salt } = this;
     const { lastSeq, frame, upto, youngest } = this.#end;
-    const header = {
-      salt: this.salt,
-      firstSeq: lastSeq + 1,
-      firstFrame: frame + 1,
-      upto,
-      youngestBefore: youngest,
-    };
+    const header = { salt, firstSeq: lastSeq + 1, firstFrame: frame + 1, upto, youngestBefore: youngest };
     this.#segments.push(Segment.create(this.#folder, header));
     this.#end = { ...this.#end, youngest: 0 };
     this.#begunAt = null;
   }
 
-  /** Whether the newest segment has events, and got the first one before a time. */
+  /** True when the newest segment has events, and got its first frame before a time. */
   isDue(before: number): boolean {
     return this.#newest.header.firstSeq <= this.lastSeq && (this.#begunAt ?? 0) < before;
   }
 
-  /** Whether all events in front of the newest segment are settled. */
+  /** True when all events before the newest segment are at or before a seq. */
   isNewestNext(upTo: number): boolean {
     return this.#newest.header.firstSeq - 1 <= upTo;
   }
 
-  /** The oldest segment that may go: all of its events are settled, and were received before a time. Null when none may. */
-  removable(upTo: number, before = Infinity): { readonly lastSeq: number } | null {
-    const next = this.#segments[1];
-    if (next === undefined) return null;
-    const { firstSeq, youngestBefore } = next.header;
-    return firstSeq - 1 <= upTo && youngestBefore < before ? { lastSeq: firstSeq - 1 } : null;
-  }
-
-  /** What `position` says once the oldest segment is removed. */
-  get positionAfter(): Position {
-    return { ...this.position, oldest: this.#segments[1]?.name ?? this.position.oldest };
+  /**
+   * The last seq of the oldest segment, if its events are all at or before `upTo` and were received before a time; otherwise null.
+   * The newest segment is never removable.
+   */
+  removableUpTo(upTo: number, before = Infinity): number | null {
+    const next = this.#segments[1]?.header;
+    if (next === undefined || next.firstSeq - 1 > upTo || next.youngestBefore >= before) return null;
+    return next.firstSeq - 1;
   }
 
   removeOldest(): void {
     this.#segments.shift()?.remove();
-    // A name that comes back after a crash is older than the position, and is removed then.
+    // A file that is there again after a crash is older than the position, and is removed at the next start.
     unlessShort(this.#folder, () => syncFolderNow(this.#folder));
   }
 
-  /** The segment that holds a seq, or the next one that is held. */
+  /** The segment with a seq, or the next one that is kept. */
   holding(seq: number): Segment {
     const next = this.#segments.findIndex(({ header }) => header.firstSeq > seq);
     return this.#segments[next === -1 ? this.#segments.length - 1 : Math.max(0, next - 1)] as Segment;
   }
 
   /**
-   * All items at or after the last known point in front of a seq, in order, segment by segment: a frame is told before its
-   * records only where the walk begins in front of it.
-   * @param keepingOf as the walker takes it
+   * All items from the last known point before a seq on. The first records may come without their frame.
+   * @param keepingOf bytes that the walker of a segment reads at once into buffers that stay
    */
   *items(
     seq: number,
     keepingOf?: (segment: Segment) => number,
-  ): Generator<Walked<FoundFrame | FoundRecord | Gap>> {
+  ): Generator<Visited<FoundFrame | FoundRecord | Gap>, undefined> {
     for (const segment of this.#segments.slice(this.#segments.indexOf(this.holding(seq)))) {
       const walker = segment.walk(seq, keepingOf?.(segment));
       let noted = walker.at;
@@ -208,13 +201,61 @@ export class SegmentLog {
     }
   }
 
-  /** The records at and after a seq, whole or not. */
-  *records(seq: number, keepingOf?: (segment: Segment) => number): Generator<Walked<FoundRecord>> {
-    for (const walked of this.items(seq, keepingOf))
-      if (walked.item.kind === 'record' && walked.item.seq >= seq) yield walked as Walked<FoundRecord>;
+  /** The records from a seq on, damaged ones among them. */
+  *records(
+    seq: number,
+    keepingOf?: (segment: Segment) => number,
+  ): Generator<Visited<FoundRecord>, undefined> {
+    for (const visited of this.items(seq, keepingOf))
+      if (visited.item.kind === 'record' && visited.item.seq >= seq) yield visited as Visited<FoundRecord>;
   }
 
   close(): void {
     for (const segment of this.#segments) segment.close();
+  }
+}
+
+/** The records of one commit, gathered without a copy. */
+export class Frame {
+  readonly #salt: number;
+  readonly pieces: Buffer[] = [];
+  /** Buffer of the last piece, and where the piece ends in it. */
+  #source: Buffer | null = null;
+  #end = -1;
+  #nextSeq: number;
+  count = 0;
+  size = 0;
+  bodyBytes = 0;
+  /** When the youngest event was received, milliseconds since the epoch. */
+  youngest = 0;
+
+  constructor(lastSeq: number, salt: number) {
+    this.#nextSeq = lastSeq + 1;
+    this.#salt = salt;
+  }
+
+  get nextSeq(): number {
+    return this.#nextSeq;
+  }
+
+  /** Adds the record at `at`, and completes its header. @returns its seq */
+  add(bytes: Buffer, at: number, parts: RecordParts, id: Fingerprint): number {
+    const seq = this.#nextSeq;
+    this.#nextSeq += 1;
+    finishRecord(bytes, at, parts, seq, id, this.#salt);
+    const { size, bodyBytes, receivedAt } = parts;
+    const last = this.pieces.length - 1;
+    // Adjacent records are written as one piece.
+    if (bytes === this.#source && at === this.#end) {
+      const from = at - (this.pieces[last] as Buffer).length;
+      this.pieces[last] = bytes.subarray(from, at + size);
+    } else this.pieces.push(bytes.subarray(at, at + size));
+    this.#source = bytes;
+    this.#end = at + size;
+    this.count += 1;
+    this.size += size;
+    this.bodyBytes += bodyBytes;
+    this.youngest = Math.max(this.youngest, receivedAt);
+    return seq;
   }
 }

@@ -5,11 +5,11 @@ import type { FoundRecord } from './walker.ts';
 
 export interface PageLimits {
   readonly count: number;
-  /** Of all bodies together; the first event always fits. */
+  /** Of all bodies together; the first event is always in the page. */
   readonly bytes: number;
 }
 
-/** A record that is not what was written. `row` and `body` are what can still be read of it. */
+/** A damaged record: `row` and `body` are what can still be read of it. */
 export interface DamagedRecord {
   readonly seq: number;
   readonly row: EventRow | null;
@@ -17,13 +17,12 @@ export interface DamagedRecord {
 }
 
 const NOTHING = Buffer.alloc(0);
-/** Bytes that are read at once. */
+/** Bytes read at once. */
 const READ = { least: 64 * 1024, most: 2 * 1024 * 1024 };
 
 /**
- * The page after a seq; empty at the end. It can be shorter than the limits allow where what was read at once ends.
- * Damage never holds up what comes after it.
- * @param onDamage told of each record that is not what was written
+ * The page after a seq; empty at the end. It can be shorter than the limits allow, because it ends with what was read at once.
+ * Events after a damaged one are read as usual.
  */
 export function pageAfter(
   log: SegmentLog,
@@ -32,12 +31,12 @@ export function pageAfter(
   onDamage: (record: DamagedRecord) => void,
 ): Page {
   const page = new PageBuilder(Math.max(after + 1, log.firstSeq), limits, onDamage);
-  for (const { item, walker } of log.records(page.nextSeq, (segment) => toRead(log, segment, limits))) {
+  for (const { item, walker } of log.records(page.nextSeq, (segment) => bytesToRead(log, segment, limits))) {
     if (item.seq < page.nextSeq) continue;
     page.missUpTo(item.seq - 1);
     if (!page.hasRoom(item)) return page;
     const record = walker.whole(item);
-    if (!page.take(record, walker.isWhole(record)) || !walker.isNear()) return page;
+    if (!page.add(record, walker.isWhole(record)) || !walker.isNear()) return page;
   }
   page.missUpTo(log.lastSeq);
   return page;
@@ -61,7 +60,7 @@ class PageBuilder implements Page {
     return this.firstSeq + this.places.length;
   }
 
-  /** Nothing is left of these but their seqs. */
+  /** Counts the seqs up to this one as damaged, without content. */
   missUpTo(seq: number): void {
     while (this.nextSeq <= seq && this.places.length < this.#limits.count)
       this.#damaged({ seq: this.nextSeq, row: null, body: NOTHING });
@@ -70,12 +69,12 @@ class PageBuilder implements Page {
   hasRoom({ bodyBytes, bytes, pos, size }: FoundRecord): boolean {
     if (this.places.length >= this.#limits.count) return false;
     if (this.places.length > 0 && this.#bytes + bodyBytes > this.#limits.bytes) return false;
-    // A page is one window.
+    // All records of a page are in one window.
     return this.records.length === 0 || (bytes === this.records && pos + size <= bytes.length);
   }
 
-  /** False when it was the last. */
-  take(record: FoundRecord, isWhole: boolean): boolean {
+  /** @returns false when the page is full */
+  add(record: FoundRecord, isWhole: boolean): boolean {
     if (isWhole) {
       this.records = record.bytes;
       this.places.push(record.pos);
@@ -90,8 +89,8 @@ class PageBuilder implements Page {
   }
 }
 
-/** A little more than the page is likely to need, and what lies between a known point and its beginning. */
-function toRead(log: SegmentLog, segment: Segment, { count, bytes }: PageLimits): number {
+/** Bytes that the page probably needs, and those between the known point and its beginning. */
+function bytesToRead(log: SegmentLog, segment: Segment, { count, bytes }: PageLimits): number {
   const { firstSeq } = segment.header;
   const next = log.segments[log.segments.indexOf(segment) + 1]?.header.firstSeq ?? log.lastSeq + 1;
   const average = segment.size / Math.max(1, next - firstSeq);
@@ -109,7 +108,7 @@ function remainsOf(record: FoundRecord): DamagedRecord {
   }
 }
 
-/** One event as a row of the tables and its body; null when it is not what was written, or not there. */
+/** One event as a row of the tables and its body; null when it is damaged, erased or missing. */
 export function rowOf(
   log: SegmentLog,
   seq: number,
@@ -117,8 +116,7 @@ export function rowOf(
   const found = log.records(seq).next().value;
   if (found === undefined || found.item.seq !== seq || !found.walker.isWhole(found.item)) return null;
   const record = found.walker.whole(found.item);
+  if (record.erased) return null;
   const { bytes, pos } = record;
-  return record.erased
-    ? null
-    : { row: rowAt(bytes, pos, record), body: Buffer.from(bodyAt(bytes, pos, record)) };
+  return { row: rowAt(bytes, pos, record), body: Buffer.from(bodyAt(bytes, pos, record)) };
 }

@@ -4,9 +4,9 @@ import { OPEN_BRACKET, QUOTE } from '../../lib/json-text.ts';
 import { RECORD_HEADER, aligned, isErasedAt, partsAt, startRecord, type RecordParts } from './format.ts';
 
 /**
- * Events as records, made by whoever hands them in: the bytes that travel between the threads are those on disk. Behind the
- * header of a record stand its identity (`8:webhooksmsg_1`: the length tells where the source ends, so that no id can be
- * spelled like another source's), its head (JSON of what else stands beside the body), and the body.
+ * Events as records. The main thread encodes them, and the writer thread writes the same bytes to disk. A record has a header, the
+ * event's identity (`8:webhooksmsg_1`: the length of the source, so that two sources never have the same identity), its head (the
+ * JSON array below), and the body.
  */
 type Head = readonly [
   type: string,
@@ -17,7 +17,7 @@ type Head = readonly [
   handling: Handling | null,
 ];
 
-/** An event beside its body as the tables have it, in the order of ROW_COLUMNS. */
+/** An event without its body as the tables have it, in the order of ROW_COLUMNS. */
 export type EventRow = readonly [
   id: string,
   source: string,
@@ -37,9 +37,9 @@ export interface Handled {
 }
 
 export const NO_HANDLING: Handling = Object.freeze({});
-/** Handling of an event whose content is gone: there is no sink for it. */
+/** Handling of an erased event, which goes to no sink. */
 export const ERASED_HANDLING: Handling = Object.freeze({ only: [], erased: true });
-/** Of the place that the entry of a quarantined event keeps. */
+/** Handling of a record in the place of a quarantined event. */
 const ASIDE_HANDLING: Handling = Object.freeze({ ...ERASED_HANDLING, aside: true });
 const NOTHING = Buffer.alloc(0);
 
@@ -48,8 +48,8 @@ export function identityOf(source: string, id: string): string {
 }
 
 /**
- * One after the other, in a buffer that is all theirs: it is transferred. Their places are still to be filled in.
- * @param allocate gives at least so many bytes, with anything in them
+ * Records one after the other in a buffer of their own, which can be transferred. `finishRecord` completes them.
+ * @param allocate returns a buffer of at least so many bytes
  */
 export function encodeRecords(
   events: readonly Handled[],
@@ -97,15 +97,13 @@ function textsOf({ event, handling }: Handled): Texts {
 
 type Sizes = Pick<RecordParts, 'identityBytes' | 'headBytes' | 'bodyBytes'>;
 
-/** What a sound record holds; its body is a view. */
+/** The event of an undamaged record; its body is a view. */
 function eventAt(bytes: Buffer, at: number, seq: number): JournalEvent {
   const parts = partsAt(bytes, at);
   if (isErasedAt(bytes, at))
     return emptyEvent(seq, parts.receivedAt, parts.isEntry ? ASIDE_HANDLING : ERASED_HANDLING);
   const { source, id, head } = textsAt(bytes, at, parts);
   const [type, team, user, clientUser, headers, handling] = head;
-  const { receivedAt } = parts;
-  const body = bodyAt(bytes, at, parts);
   return {
     seq,
     id,
@@ -114,51 +112,50 @@ function eventAt(bytes: Buffer, at: number, seq: number): JournalEvent {
     team,
     user,
     clientUser,
-    receivedAt,
+    receivedAt: parts.receivedAt,
     headers,
     handling: handling ?? NO_HANDLING,
-    body,
+    body: bodyAt(bytes, at, parts),
   };
 }
 
 /** Events of a page, whose bodies are views into its bytes. */
 export function eventsOf({ firstSeq, places, records }: Page): JournalEvent[] {
-  const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);
+  const bytes = asBuffer(records);
   return places.map((at, index) =>
     at < 0 ? emptyEvent(firstSeq + index, 0, { only: [] }) : eventAt(bytes, at, firstSeq + index),
   );
 }
 
-/** Events of records that follow each other; each seq is 0. */
+/** Events of consecutive records; each seq is 0. */
 export function decodeRecords(records: Uint8Array): JournalEvent[] {
-  const bytes = Buffer.from(records.buffer, records.byteOffset, records.length);
+  const bytes = asBuffer(records);
   const events: JournalEvent[] = [];
   for (let at = 0; at < bytes.length; at += partsAt(bytes, at).size) events.push(eventAt(bytes, at, 0));
   return events;
 }
 
-/** Events in order, without a hole, as they travel to the main thread: the bytes are those of the segment. */
+/** Events with consecutive seqs on their way to the main thread: the bytes are those of the segment. */
 export interface Page {
-  /** Of the first; the others follow. */
   readonly firstSeq: number;
-  /** Where each record begins; -1 for one that cannot be used: nobody's stands in its place. */
+  /** Where each record begins in `records`; -1 for a damaged one, which becomes an empty event. */
   readonly places: readonly number[];
-  /** A buffer that is all theirs: it is transferred. */
+  /** A buffer of their own, which is transferred. */
   readonly records: Uint8Array;
 }
 
-/** Stands in the place of an entry whose event is in quarantine. */
+/** An event in the place of a quarantined one. */
 export function noEvent(seq: number, receivedAt: number): JournalEvent {
   return emptyEvent(seq, receivedAt, ASIDE_HANDLING);
 }
 
-/** Stands in a place whose content is not there. */
+/** An event without content. */
 export function emptyEvent(seq: number, receivedAt: number, handling: Handling): JournalEvent {
-  const nobody = { id: '', source: '', type: '', team: null, user: null, clientUser: null };
-  return { seq, ...nobody, receivedAt, headers: {}, handling, body: NOTHING };
+  const empty = { id: '', source: '', type: '', team: null, user: null, clientUser: null, headers: {} };
+  return { seq, ...empty, receivedAt, handling, body: NOTHING };
 }
 
-/** The same as a row of the tables, without the body. @throws SyntaxError when it is not what was written */
+/** The event as a row of the tables, without the body. @throws SyntaxError when it is damaged */
 export function rowAt(bytes: Buffer, at: number, parts: RecordParts = partsAt(bytes, at)): EventRow {
   const { source, id, head } = textsAt(bytes, at, parts);
   const [type, team, user, clientUser, headers, handling] = head;
@@ -176,8 +173,8 @@ export function eventOf(row: EventRow, body: Buffer): Handled {
   };
 }
 
-/** The same event, with what it has to go without noted beside it. */
-export function goingWithout(row: EventRow, redactions: readonly Redaction[]): EventRow {
+/** The row with redactions in its handling. */
+export function withRedactions(row: EventRow, redactions: readonly Redaction[]): EventRow {
   const [id, source, type, team, user, clientUser, receivedAt, headers, text] = row;
   const handling: Handling = { ...(text === null ? {} : (JSON.parse(text) as Handling)), redactions };
   return [id, source, type, team, user, clientUser, receivedAt, headers, JSON.stringify(handling)];
@@ -191,7 +188,7 @@ export function identityAt(
   return bytes.subarray(at + RECORD_HEADER, at + RECORD_HEADER + identityBytes);
 }
 
-/** A view. */
+/** The body as a view. */
 export function bodyAt(bytes: Buffer, at: number, { identityBytes, headBytes, bodyBytes }: Sizes): Buffer {
   const from = at + RECORD_HEADER + identityBytes + headBytes;
   return bytes.subarray(from, from + bodyBytes);
@@ -208,7 +205,7 @@ export function textsAt(
   return { ...sourceAndId(identityAt(bytes, at, parts)), head };
 }
 
-/** Of a sound record: its id, type and handling, without what stands between. @throws SyntaxError */
+/** Id, type and handling, without parsing the rest of the head. @throws SyntaxError when it is damaged */
 export function titleAt(
   bytes: Buffer,
   at: number,
@@ -217,11 +214,11 @@ export function titleAt(
   const { id } = sourceAndId(identityAt(bytes, at, parts));
   const from = at + RECORD_HEADER + parts.identityBytes;
   const to = from + parts.headBytes;
-  // `["daily.data.meal.created",…,null]`, as that of most is: only the type becomes a string.
+  // Most heads are `["daily.data.meal.created",…,null]`: only the type becomes a string.
   if (bytes[from] === OPEN_BRACKET && bytes[from + 1] === QUOTE && endsPlainly(bytes, to)) {
     const end = bytes.indexOf(QUOTE, from + 2);
     const type = bytes.toString('utf8', from + 2, end);
-    // What is damaged may have none: of a body nothing is to come here.
+    // A damaged head may have no quote; nothing of the body may be read.
     if (end !== -1 && end < to && !type.includes('\\')) return { id, type, handling: null };
   }
   const [type, , , , , handling] = JSON.parse(bytes.toString('utf8', from, to)) as Head;

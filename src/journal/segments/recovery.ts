@@ -2,17 +2,17 @@ import { SEGMENT_HEADER } from './format.ts';
 import type { Segment } from './segment.ts';
 import type { FoundFrame, Walker } from './walker.ts';
 
-/** How far the journal's database knows of the frames: what they say beside their events is in it up to here. */
+/** Up to where the notes of the frames are in the journal's database. */
 export interface Position {
-  /** Name of the oldest segment that counts: those before it are settled, and about to be removed. */
+  /** Name of the oldest segment; older files are settled and about to be removed. */
   readonly oldest: string;
   /** Where the next frame begins, and in which segment. */
   readonly segment: string;
   readonly at: number;
-  /** Of the last frame. */
+  /** Number of the last frame. */
   readonly frame: number;
   readonly lastSeq: number;
-  /** Sum of the body bytes of all events up to there. */
+  /** Body bytes of all events up to there. */
   readonly upto: number;
   /** When the youngest event of that segment was received, milliseconds since the epoch; 0 when it has none. */
   readonly youngest: number;
@@ -21,9 +21,9 @@ export interface Position {
 export type End = Pick<Position, 'frame' | 'lastSeq' | 'upto' | 'youngest'>;
 
 /**
- * Finds the frames that were written after a position, in order, and cuts off what the last write has left of a frame that
- * was not whole: it was never acknowledged. What is followed by a sound frame, lies in front of the position, or has all of its
- * bytes, was acknowledged: it is damage, and stays for who reads it.
+ * Finds the frames written after a position, in order, and cuts off an incomplete one at the end, which was never acknowledged.
+ * An incomplete frame was acknowledged if it is before the position, if a sound frame follows, or if all of its bytes are there:
+ * then it is damaged, and stays for readers to find.
  *
  * @param segments in order
  * @returns where the events end
@@ -34,13 +34,13 @@ export function recover(
   onFrame: (frame: FoundFrame) => void,
 ): End {
   let end: End = position ?? { frame: 0, lastSeq: 0, upto: 0, youngest: 0 };
-  const take = (frame: FoundFrame, rest: Pick<Rest, 'upto' | 'youngest'>): void => {
+  const take = (frame: FoundFrame, records: Pick<Records, 'upto' | 'youngest'>): void => {
     onFrame(frame);
     end = {
       frame: frame.number,
       lastSeq: Math.max(end.lastSeq, frame.firstSeq + frame.count - 1),
-      upto: rest.upto,
-      youngest: Math.max(end.youngest, rest.youngest),
+      upto: records.upto,
+      youngest: Math.max(end.youngest, records.youngest),
     };
   };
   for (const segment of segments) {
@@ -49,27 +49,29 @@ export function recover(
     if (!isNoted) end = { ...end, youngest: 0, lastSeq: Math.max(end.lastSeq, segment.header.firstSeq - 1) };
     for (let at: number | null = isNoted ? position.at : SEGMENT_HEADER; at !== null && at < segment.size;) {
       const walker: Walker = segment.walkFrom(at, end.upto);
-      let frame = walker.sound();
-      let rest = restOf(walker, frame);
-      while (frame?.kind === 'frame' && rest.isWhole && frame.number > end.frame) {
+      let frame = frameOf(walker);
+      let records = recordsOf(walker, frame);
+      while (frame !== null && records.isWhole && frame.number > end.frame) {
         segment.noteAt({ seq: frame.firstSeq, at, upto: frame.upto });
-        take(frame, rest);
+        take(frame, records);
         at = walker.at;
-        frame = walker.sound();
-        rest = restOf(walker, frame);
+        frame = frameOf(walker);
+        records = recordsOf(walker, frame);
       }
       if (at >= segment.size) break;
+      if (frame !== null && frame.number <= end.frame) frame = null;
       const later = segment.nextFrame(at + 1, end.frame);
-      if (later === null && segment === segments.at(-1)) {
+      if (later !== null || segment !== segments.at(-1)) {
+        // What a damaged frame says besides its events was acknowledged with them.
+        if (frame !== null) take(frame, records);
+      } else {
         const damaged = damagedEnd(segment, at, end, frame);
         if (damaged !== null) {
-          if (frame?.kind === 'frame') onFrame(frame);
+          if (frame !== null) onFrame(frame);
           end = damaged;
         }
-        segment.cut(damaged === null ? at : damaged.at);
+        segment.cut(damaged?.at ?? at);
       }
-      // What it says beside its events was acknowledged as they were.
-      else if (frame?.kind === 'frame' && frame.number > end.frame) take(frame, rest);
       at = later?.at ?? null;
     }
   }
@@ -80,17 +82,17 @@ export function recover(
 const SECTOR = 512;
 
 /**
- * The last frame, where what stands there was written as a whole and changed later. A write that a power cut broke off leaves a
- * file that is too short, or sectors of zeros.
- * @returns where the events end with it; null for a write that was broken off
+ * The end of the events after a last frame that was written completely and damaged later. A write that a power cut interrupted
+ * leaves a file that is too short, or sectors of zeros.
+ * @param frame null where its head is damaged
+ * @returns null for an interrupted write
  */
 function damagedEnd(
   segment: Segment,
   at: number,
   end: End,
-  head: ReturnType<Walker['sound']>,
+  frame: FoundFrame | null,
 ): (End & { readonly at: number }) | null {
-  const frame = head?.kind === 'frame' && head.number > end.frame ? head : null;
   const size = frame === null ? segment.size - at : frame.headSize + frame.size;
   if (at + size > segment.size || hasEmptySector(segment.read(at, size), at)) return null;
   let found = { ...end, frame: frame?.number ?? end.frame + 1, at };
@@ -114,18 +116,24 @@ function hasEmptySector(bytes: Buffer, at: number): boolean {
   return false;
 }
 
-interface Rest {
+function frameOf(walker: Walker): FoundFrame | null {
+  const item = walker.sound();
+  return item?.kind === 'frame' ? item : null;
+}
+
+/** The records of a frame, as far as they are undamaged. */
+interface Records {
   readonly isWhole: boolean;
   readonly upto: number;
   readonly youngest: number;
 }
 
-/** Goes through the records of a frame. */
-function restOf(walker: Walker, frame: ReturnType<Walker['sound']>): Rest {
+/** Walks through the records of a frame. */
+function recordsOf(walker: Walker, frame: FoundFrame | null): Records {
   let upto = frame?.upto ?? 0;
   let youngest = 0;
   let count = 0;
-  if (frame?.kind !== 'frame') return { isWhole: false, upto, youngest };
+  if (frame === null) return { isWhole: false, upto, youngest };
   const end = frame.at + frame.headSize + frame.size;
   while (walker.at < end) {
     const record = walker.sound();

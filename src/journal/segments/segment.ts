@@ -13,7 +13,7 @@ import {
   writeSync,
   writevSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { MillraceError } from '../../core/errors.ts';
 import { errorCode, OWNER_ONLY, syncFolderNow } from '../../lib/durable.ts';
 import { SEGMENT_HEADER, decodeSegmentHeader, encodeSegmentHeader, type SegmentHeader } from './format.ts';
@@ -24,36 +24,29 @@ const NO_FOLLOW = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 /** Bytes between two points of the index. */
 const SPARSE = 64 * 1024;
 
-/** Where a frame or a record begins: from here on everything is at or after `seq`. */
+/** Where an item begins; from there on all items are at or after `seq`. */
 export interface Point {
   readonly seq: number;
   readonly at: number;
   readonly upto: number;
 }
 
-/** A file of frames, which grows at its end while it is the newest. `size` bytes of it are durable, or were found so. */
+/** A file of frames, which grows at its end while it is the newest. `size` bytes of it are durable, or were found at start. */
 export class Segment {
   readonly name: string;
   readonly path: string;
   readonly header: SegmentHeader;
-  /** Its header was not what was written. */
+  /** Its header is damaged. */
   readonly isDamaged: boolean;
   #fd: number | null;
-  /** In order, never nearer to each other than `SPARSE`; filled in by whoever walks through. */
+  /** A sparse index, in order: points are at least `SPARSE` bytes apart. Walks add to it. */
   readonly #points: Point[];
   #size: number;
 
-  private constructor(
-    folder: string,
-    name: string,
-    fd: number,
-    header: SegmentHeader,
-    size: number,
-    isDamaged = false,
-  ) {
+  private constructor(path: string, fd: number, header: SegmentHeader, size: number, isDamaged = false) {
     this.isDamaged = isDamaged;
-    this.name = name;
-    this.path = join(folder, name);
+    this.name = basename(path);
+    this.path = path;
     this.header = header;
     this.#fd = fd;
     this.#size = size;
@@ -62,8 +55,7 @@ export class Segment {
 
   /** Makes the file; its name and its header are durable when it returns. */
   static create(folder: string, header: SegmentHeader): Segment {
-    const name = nameOf(header);
-    const path = join(folder, name);
+    const path = join(folder, nameOf(header));
     const flags = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW;
     const fd = unlessShort(path, () => openSync(path, flags, OWNER_ONLY));
     unlessShort(
@@ -78,13 +70,12 @@ export class Segment {
         unlinkSync(path);
       },
     );
-    return new Segment(folder, name, fd, header, SEGMENT_HEADER);
+    return new Segment(path, fd, header, SEGMENT_HEADER);
   }
 
   /**
-   * A header that is damaged is taken from the name and the time of the file, and `isDamaged` says so.
-   * @param salt of the journal
-   * @throws MillraceError journal_unreadable when it is another journal's
+   * A damaged header is replaced by what the file's name and time say, and `isDamaged` is true.
+   * @throws MillraceError journal_unreadable when the salt is that of another journal
    */
   static open(folder: string, name: string, salt: number): Segment {
     const path = join(folder, name);
@@ -102,7 +93,7 @@ export class Segment {
       closeSync(fd);
       throw new MillraceError('journal_unreadable', `${path} belongs to another journal`);
     }
-    return new Segment(folder, name, fd, header, Math.max(size, SEGMENT_HEADER), found === null);
+    return new Segment(path, fd, header, Math.max(size, SEGMENT_HEADER), found === null);
   }
 
   get size(): number {
@@ -116,7 +107,7 @@ export class Segment {
 
   /**
    * Adds a frame; it is on disk when this returns.
-   * @throws MillraceError journal_full, and all is as it was; anything else means that what is on disk is not known
+   * @throws MillraceError journal_full; then nothing was written. After any other error the content of the file is unknown
    */
   append(parts: readonly Uint8Array[], point: Omit<Point, 'at'>): void {
     const fd = this.#open;
@@ -131,7 +122,7 @@ export class Segment {
     this.#size += bytes;
   }
 
-  /** Writes over bytes that are there; durable with the next `sync`. */
+  /** Durable with the next `sync`. */
   overwrite(bytes: Uint8Array, at: number): void {
     writeFully(this.#open, [bytes], at);
   }
@@ -145,14 +136,14 @@ export class Segment {
     fdatasyncSync(this.#open);
   }
 
-  /** Cuts off what lies behind the last frame that counts, and makes sure of the rest. */
+  /** Cuts off what is behind `size`, and syncs the rest. */
   cut(size: number): void {
     if (size < this.#size) ftruncateSync(this.#open, size);
     this.#size = size;
     fsyncSync(this.#open);
   }
 
-  /** From the last point at or before a seq. @param keeping as the walker takes it */
+  /** Walks from the last point at or before a seq. @param keeping as of `WalkerOptions` */
   walk(seq: number, keeping?: number): Walker {
     const { at, upto } = this.#points[Math.max(0, this.#after(seq) - 1)] as Point;
     return this.walkFrom(at, upto, keeping);
@@ -163,15 +154,12 @@ export class Segment {
     return new Walker({ fd: this.#open, salt: this.header.salt, end: this.#size, at, upto, keeping });
   }
 
-  /** The first sound frame at or after `at` whose number is above `number`; null when there is none. */
+  /** The first undamaged frame at or after `at` with a number above `number`; null when there is none. */
   nextFrame(at: number, number: number): FoundFrame | null {
-    let found = nextFrame(this.#open, at, this.#size, this.header.salt);
-    while (found !== null && found.number <= number)
-      found = nextFrame(this.#open, found.at + 1, this.#size, this.header.salt);
-    return found;
+    return nextFrame(this.#open, { at, end: this.#size, salt: this.header.salt }, number);
   }
 
-  /** Remembers where an item begins, for who looks for it later. */
+  /** Adds where an item begins to the index. */
   noteAt(point: Point): void {
     const index = this.#after(point.seq);
     const before = this.#points[index - 1];
@@ -204,7 +192,7 @@ export class Segment {
   }
 }
 
-/** @throws MillraceError journal_unreadable for what is no plain file */
+/** Names of the segments, in order. @throws MillraceError journal_unreadable for one that is not a plain file */
 export function segmentsIn(folder: string): string[] {
   const names = readdirSync(folder)
     .filter((name) => partsOf(name) !== null)
@@ -221,13 +209,13 @@ export function segmentsIn(folder: string): string[] {
 
 const NAME = /^events-(\d{16})-(\d{16})\.seg$/;
 
-/** Names sort as their segments do. */
+/** Names sort like their segments. */
 function nameOf({ firstSeq, firstFrame }: Pick<SegmentHeader, 'firstSeq' | 'firstFrame'>): string {
   const [seq, frame] = [firstSeq, firstFrame].map((n) => String(n).padStart(16, '0'));
   return `events-${seq}-${frame}.seg`;
 }
 
-/** Null when it is no segment's name. */
+/** Null for other names. */
 function partsOf(name: string): { readonly firstSeq: number; readonly firstFrame: number } | null {
   const found = NAME.exec(name);
   return found === null ? null : { firstSeq: Number(found[1]), firstFrame: Number(found[2]) };
@@ -237,7 +225,7 @@ export function firstSeqOf(name: string): number {
   return partsOf(name)?.firstSeq ?? 0;
 }
 
-/** Of the first of these segments that says it; null when none does. */
+/** The journal's salt, from the first undamaged header of these segments; null without one. */
 export function saltOf(folder: string, names: readonly string[]): number | null {
   for (const name of names) {
     const fd = openSync(join(folder, name), constants.O_RDONLY | NO_FOLLOW);
@@ -248,6 +236,7 @@ export function saltOf(folder: string, names: readonly string[]): number | null 
   return null;
 }
 
+/** Null when it is damaged. */
 export function headerIn(fd: number): SegmentHeader | null {
   const bytes = Buffer.alloc(SEGMENT_HEADER);
   return readFully(fd, bytes, 0) < SEGMENT_HEADER ? null : decodeSegmentHeader(bytes);
@@ -256,15 +245,15 @@ export function headerIn(fd: number): SegmentHeader | null {
 const NO_SPACE: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT']);
 const NO_FILES: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE']);
 
-/** A full disk and too many open files are states that pass: what was begun is taken back, and it is told as such. */
-export function unlessShort<T>(path: string, write: () => T, takeBack?: () => void): T {
+/** @throws MillraceError journal_full on a full disk or with too many open files, which are states that pass, after `undo` */
+export function unlessShort<T>(path: string, write: () => T, undo?: () => void): T {
   try {
     return write();
   } catch (error) {
     const code = errorCode(error);
     const isFull = NO_SPACE.has(code);
     if (!isFull && !NO_FILES.has(code)) throw error;
-    takeBack?.();
+    undo?.();
     const detail = isFull
       ? `no space left for ${path}`
       : `too many open files for ${path}: raise ulimit -n (LimitNOFILE= of the service)`;

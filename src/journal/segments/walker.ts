@@ -15,14 +15,14 @@ import {
 const LEAST = 4096;
 const USUAL = 256 * 1024;
 
-/** A record as the walker comes to it: `bytes` are its window, where it begins at `pos`, until the walker goes on. */
+/** A record at `pos` of the walker's window `bytes`; valid until the walker moves. */
 export interface FoundRecord extends RecordHead {
   readonly kind: 'record';
-  /** In the file. */
+  /** Offset in the file. */
   readonly at: number;
   readonly bytes: Buffer;
   readonly pos: number;
-  /** Sum of the body bytes of all events before it. */
+  /** Body bytes of all events before it. */
   readonly upto: number;
 }
 
@@ -32,7 +32,7 @@ export interface FoundFrame extends FrameHead {
   readonly headSize: number;
 }
 
-/** Bytes in which no item begins: what was written there is damaged. */
+/** Bytes in which no item begins: they are damaged. */
 export interface Gap {
   readonly kind: 'gap';
   readonly at: number;
@@ -48,13 +48,13 @@ interface WalkerOptions {
   readonly end: number;
   readonly at: number;
   readonly upto: number;
-  /** Bytes read at once, for who keeps what is found: then each window is new, and stays as it is. */
+  /** Bytes read at once into a new buffer each time, for callers that keep what is found; otherwise one buffer is used again. */
   readonly keeping?: number | undefined;
 }
 
 /**
- * Goes through a part of a segment, item by item, reading ahead in windows. Where an item cannot be read it looks for the
- * next one that can. Records are looked at by their headers alone: whether they are whole is asked of `isSound`.
+ * Walks through a part of a segment, item by item, reading it in windows. After damage it continues with the next item that can be
+ * read. It reads only the headers of records; `isWhole` checks their content.
  */
 export class Walker {
   readonly #fd: number;
@@ -64,7 +64,7 @@ export class Walker {
   readonly #isKept: boolean;
   #buffer = Buffer.alloc(0);
   #window = Buffer.alloc(0);
-  /** Of the window, in the file. */
+  /** Offset of the window in the file. */
   #from = 0;
   #at: number;
   #upto: number;
@@ -84,12 +84,12 @@ export class Walker {
     return this.#at;
   }
 
-  /** The next item; null at the end. Of a record only the header is sure to be in the window. */
+  /** The next item; null at the end. The window may end behind the header of a record. */
   next(): Item | null {
     return this.sound() ?? (this.#at < this.#end ? this.#gap() : null);
   }
 
-  /** The item that begins here; null when none does. */
+  /** The item that begins here; null for damage and at the end. */
   sound(): FoundFrame | FoundRecord | null {
     const found = this.#at < this.#end ? this.#item() : null;
     if (found === null) return null;
@@ -101,20 +101,20 @@ export class Walker {
     return found;
   }
 
-  /** The same record, with as many bytes of it in its window as are asked for. */
+  /** The same record with at least so many of its bytes in the window. */
   whole(record: FoundRecord, bytes = record.size): FoundRecord {
     if (record.pos + bytes <= record.bytes.length) return record;
     this.#load(record.at, bytes);
     return { ...record, bytes: this.#window, pos: record.at - this.#from };
   }
 
-  /** Whether all of a record is what was written. */
+  /** True when all of a record is undamaged. */
   isWhole(record: FoundRecord): boolean {
     const { bytes, pos } = this.whole(record);
     return pos + record.size <= bytes.length && isSound(bytes, pos, record, this.#salt);
   }
 
-  /** Whether the next record is in the window, all of it. */
+  /** True when all of the next record is in the window. */
   isNear(): boolean {
     const pos = this.#at - this.#from;
     if (pos + RECORD_HEADER > this.#window.length) return false;
@@ -135,7 +135,7 @@ export class Walker {
     return frame === null ? null : { kind: 'frame', ...frame, at, headSize };
   }
 
-  /** From here to where an item begins again, or to the end. */
+  /** Everything up to the next item, or to the end. */
   #gap(): Gap {
     const from = this.#at;
     do {
@@ -151,7 +151,7 @@ export class Walker {
   }
 
   #load(at: number, bytes: number): void {
-    // What is only passed by is not read.
+    // Content that is passed over is not read.
     const usual = this.#last > this.#chunk / 4 ? LEAST : this.#chunk;
     const size = Math.min(this.#end - at, Math.max(usual, bytes));
     if (this.#isKept || this.#buffer.length < size) this.#buffer = Buffer.allocUnsafeSlow(size);
@@ -171,8 +171,12 @@ export function readFully(fd: number, bytes: Buffer, at: number): number {
   return done;
 }
 
-/** Where a sound frame begins at or after `at`; null when there is none. */
-export function nextFrame(fd: number, at: number, end: number, salt: number): FoundFrame | null {
+/** The first undamaged frame at or after `at` with a number above `number`; null when there is none. */
+export function nextFrame(
+  fd: number,
+  { at, end, salt }: Pick<WalkerOptions, 'at' | 'end' | 'salt'>,
+  number: number,
+): FoundFrame | null {
   const step = 4 * USUAL;
   for (let from = at; from < end; from += step) {
     const bytes = Buffer.allocUnsafe(Math.min(step + FRAME_MAGIC.length, end - from));
@@ -184,7 +188,7 @@ export function nextFrame(fd: number, at: number, end: number, salt: number): Fo
     ) {
       if ((from + pos) % ALIGN !== 0 || from + pos + FRAME_HEADER > end) continue;
       const item = new Walker({ fd, salt, end, at: from + pos, upto: 0, keeping: LEAST }).sound();
-      if (item?.kind === 'frame') return item;
+      if (item?.kind === 'frame' && item.number > number) return item;
     }
   }
   return null;

@@ -65,8 +65,8 @@ test('where rebuilding would take too long, free pages are written over', async 
   const size = Number(db.pragma('page_count', { simple: true }));
 
   const checkpoints = new Checkpoints(db);
-  const events = new Events(db, checkpoints, { path: folder, segmentBytes: 1e6 });
   const transactions = new Transactions(db);
+  const events = new Events({ db, transactions, checkpoints }, { path: folder, segmentBytes: 1e6 });
   const alone = new ErasedAlone({ db, cursors: { known: () => [] }, events });
   const eraser = new Eraser({
     db,
@@ -75,7 +75,7 @@ test('where rebuilding would take too long, free pages are written over', async 
     events,
     scrubber: new Scrubber(db, transactions, NOTHING_LARGE),
     asideEntries: new AsideEntries(db),
-    seen: new SeenIds(db, 1e9, 1024),
+    seen: new SeenIds({ db, transactions }, 1e9, 1024),
     alone,
   });
   const taken = erase(eraser);
