@@ -105,9 +105,9 @@ export class SegmentReader {
     return writtenAt;
   }
 
-  #walker(at: number, keeping?: number): Walker {
+  #walker(at: number, chunk?: number): Walker {
     const { size: end } = fstatSync(this.#fd);
-    return new Walker({ fd: this.#fd, salt: this.#salt, end, at, upto: 0, keeping });
+    return new Walker({ fd: this.#fd, salt: this.#salt, end, at, upto: 0, chunk });
   }
 }
 

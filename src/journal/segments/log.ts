@@ -181,14 +181,11 @@ export class SegmentLog {
 
   /**
    * All items from the last known point before a seq on. The first records may come without their frame.
-   * @param keepingOf bytes that the walker of a segment reads at once into buffers that stay
+   * @param chunk bytes read at once
    */
-  *items(
-    seq: number,
-    keepingOf?: (segment: Segment) => number,
-  ): Generator<Visited<FoundFrame | FoundRecord | Gap>, undefined> {
+  *items(seq: number, chunk?: number): Generator<Visited<FoundFrame | FoundRecord | Gap>, undefined> {
     for (const segment of this.#segments.slice(this.#segments.indexOf(this.holding(seq)))) {
-      const walker = segment.walk(seq, keepingOf?.(segment));
+      const walker = segment.walk(seq, chunk);
       let noted = walker.at;
       for (let item = walker.next(); item !== null; item = walker.next()) {
         if (item.kind !== 'gap' && item.at - noted > NOTE_EVERY) {
@@ -202,11 +199,8 @@ export class SegmentLog {
   }
 
   /** The records from a seq on, damaged ones among them. */
-  *records(
-    seq: number,
-    keepingOf?: (segment: Segment) => number,
-  ): Generator<Visited<FoundRecord>, undefined> {
-    for (const visited of this.items(seq, keepingOf))
+  *records(seq: number, chunk?: number): Generator<Visited<FoundRecord>, undefined> {
+    for (const visited of this.items(seq, chunk))
       if (visited.item.kind === 'record' && visited.item.seq >= seq) yield visited as Visited<FoundRecord>;
   }
 

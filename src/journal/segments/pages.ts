@@ -1,6 +1,6 @@
+import { ByteWriter } from '../../lib/byte-writer.ts';
 import type { SegmentLog } from './log.ts';
 import { bodyAt, rowAt, type EventRow, type Page } from './records.ts';
-import type { Segment } from './segment.ts';
 import type { FoundRecord } from './walker.ts';
 
 export interface PageLimits {
@@ -17,85 +17,43 @@ export interface DamagedRecord {
 }
 
 const NOTHING = Buffer.alloc(0);
-/** Bytes read at once. */
-const READ = { least: 64 * 1024, most: 2 * 1024 * 1024 };
+/** Bytes read at once: to the first event from the last known point, and for each event of the page, up to `most`. */
+const CHUNK = { base: 64 * 1024, event: 1024, most: 256 * 1024 };
 
-/**
- * The page after a seq; empty at the end. It can be shorter than the limits allow, because it ends with what was read at once.
- * Events after a damaged one are read as usual.
- */
+/** The page after a seq; empty at the end. Events after a damaged one are read as usual. */
 export function pageAfter(
   log: SegmentLog,
   after: number,
   limits: PageLimits,
   onDamage: (record: DamagedRecord) => void,
 ): Page {
-  const page = new PageBuilder(Math.max(after + 1, log.firstSeq), limits, onDamage);
-  for (const { item, walker } of log.records(page.nextSeq, (segment) => bytesToRead(log, segment, limits))) {
-    if (item.seq < page.nextSeq) continue;
-    page.missUpTo(item.seq - 1);
-    if (!page.hasRoom(item)) return page;
+  const firstSeq = Math.max(after + 1, log.firstSeq);
+  const places: number[] = [];
+  const likely = Math.min(CHUNK.most, limits.count * CHUNK.event);
+  const records = new ByteWriter(likely);
+  let bodyBytes = 0;
+  const addDamaged = (record: DamagedRecord): void => {
+    onDamage(record);
+    places.push(-1);
+  };
+  const missUpTo = (seq: number): void => {
+    while (firstSeq + places.length <= seq && places.length < limits.count)
+      addDamaged({ seq: firstSeq + places.length, row: null, body: NOTHING });
+  };
+  const page = (): Page => ({ firstSeq, places, records: records.view() });
+  for (const { item, walker } of log.records(firstSeq, CHUNK.base + likely)) {
+    missUpTo(item.seq - 1);
+    const isFull = places.length > 0 && bodyBytes + item.bodyBytes > limits.bytes;
+    if (isFull || places.length >= limits.count) return page();
     const record = walker.whole(item);
-    if (!page.add(record, walker.isWhole(record)) || !walker.isNear()) return page;
+    if (walker.isWhole(record)) {
+      places.push(records.length);
+      records.append(record.bytes.subarray(record.pos, record.pos + record.size));
+    } else addDamaged(remainsOf(record));
+    bodyBytes += record.bodyBytes;
   }
-  page.missUpTo(log.lastSeq);
-  return page;
-}
-
-class PageBuilder implements Page {
-  readonly firstSeq: number;
-  readonly places: number[] = [];
-  records: Buffer = Buffer.alloc(0);
-  readonly #limits: PageLimits;
-  readonly #onDamage: (record: DamagedRecord) => void;
-  #bytes = 0;
-
-  constructor(firstSeq: number, limits: PageLimits, onDamage: (record: DamagedRecord) => void) {
-    this.firstSeq = firstSeq;
-    this.#limits = limits;
-    this.#onDamage = onDamage;
-  }
-
-  get nextSeq(): number {
-    return this.firstSeq + this.places.length;
-  }
-
-  /** Counts the seqs up to this one as damaged, without content. */
-  missUpTo(seq: number): void {
-    while (this.nextSeq <= seq && this.places.length < this.#limits.count)
-      this.#damaged({ seq: this.nextSeq, row: null, body: NOTHING });
-  }
-
-  hasRoom({ bodyBytes, bytes, pos, size }: FoundRecord): boolean {
-    if (this.places.length >= this.#limits.count) return false;
-    if (this.places.length > 0 && this.#bytes + bodyBytes > this.#limits.bytes) return false;
-    // All records of a page are in one window.
-    return this.records.length === 0 || (bytes === this.records && pos + size <= bytes.length);
-  }
-
-  /** @returns false when the page is full */
-  add(record: FoundRecord, isWhole: boolean): boolean {
-    if (isWhole) {
-      this.records = record.bytes;
-      this.places.push(record.pos);
-    } else this.#damaged(remainsOf(record));
-    this.#bytes += record.bodyBytes;
-    return this.places.length < this.#limits.count;
-  }
-
-  #damaged(record: DamagedRecord): void {
-    this.#onDamage(record);
-    this.places.push(-1);
-  }
-}
-
-/** Bytes that the page probably needs, and those between the known point and its beginning. */
-function bytesToRead(log: SegmentLog, segment: Segment, { count, bytes }: PageLimits): number {
-  const { firstSeq } = segment.header;
-  const next = log.segments[log.segments.indexOf(segment) + 1]?.header.firstSeq ?? log.lastSeq + 1;
-  const average = segment.size / Math.max(1, next - firstSeq);
-  const wanted = Math.min(count * average * 1.25, bytes * 2) + READ.least;
-  return Math.min(READ.most, Math.ceil(wanted));
+  missUpTo(log.lastSeq);
+  return page();
 }
 
 function remainsOf(record: FoundRecord): DamagedRecord {

@@ -111,8 +111,7 @@ export class Segment {
    */
   append(parts: readonly Uint8Array[], point: Omit<Point, 'at'>): void {
     const fd = this.#open;
-    const bytes = parts.reduce((sum, { length }) => sum + length, 0);
-    unlessShort(
+    const bytes = unlessShort(
       this.path,
       () => writeFully(fd, parts, this.#size),
       () => ftruncateSync(fd, this.#size),
@@ -143,15 +142,15 @@ export class Segment {
     fsyncSync(this.#open);
   }
 
-  /** Walks from the last point at or before a seq. @param keeping as of `WalkerOptions` */
-  walk(seq: number, keeping?: number): Walker {
+  /** Walks from the last point at or before a seq. @param chunk bytes read at once */
+  walk(seq: number, chunk?: number): Walker {
     const { at, upto } = this.#points[Math.max(0, this.#after(seq) - 1)] as Point;
-    return this.walkFrom(at, upto, keeping);
+    return this.walkFrom(at, upto, chunk);
   }
 
   /** @param at where an item begins */
-  walkFrom(at: number, upto: number, keeping?: number): Walker {
-    return new Walker({ fd: this.#open, salt: this.header.salt, end: this.#size, at, upto, keeping });
+  walkFrom(at: number, upto: number, chunk?: number): Walker {
+    return new Walker({ fd: this.#open, salt: this.header.salt, end: this.#size, at, upto, chunk });
   }
 
   /** The first undamaged frame at or after `at` with a number above `number`; null when there is none. */
@@ -261,16 +260,13 @@ export function unlessShort<T>(path: string, write: () => T, undo?: () => void):
   }
 }
 
-function writeFully(fd: number, parts: readonly Uint8Array[], at: number): void {
-  let left = parts.filter(({ length }) => length > 0);
-  let done = at;
-  while (left.length > 0) {
-    let written = writevSync(fd, left, done);
-    done += written;
-    while (left[0] !== undefined && written >= left[0].length) {
-      written -= left[0].length;
-      left = left.slice(1);
-    }
-    if (left[0] !== undefined && written > 0) left = [left[0].subarray(written), ...left.slice(1)];
-  }
+const EMPTY = Buffer.alloc(0);
+
+/** @returns the number of bytes */
+function writeFully(fd: number, parts: readonly Uint8Array[], at: number): number {
+  const size = parts.reduce((sum, { length }) => sum + length, 0);
+  let done = writevSync(fd, parts, at);
+  const bytes = done < size ? Buffer.concat(parts) : EMPTY;
+  while (done < size) done += writeSync(fd, bytes, done, size - done, at + done);
+  return size;
 }

@@ -48,8 +48,8 @@ interface WalkerOptions {
   readonly end: number;
   readonly at: number;
   readonly upto: number;
-  /** Bytes read at once into a new buffer each time, for callers that keep what is found; otherwise one buffer is used again. */
-  readonly keeping?: number | undefined;
+  /** Bytes read at once. */
+  readonly chunk?: number | undefined;
 }
 
 /**
@@ -61,7 +61,6 @@ export class Walker {
   readonly #salt: number;
   readonly #end: number;
   readonly #chunk: number;
-  readonly #isKept: boolean;
   #buffer = Buffer.alloc(0);
   #window = Buffer.alloc(0);
   /** Offset of the window in the file. */
@@ -70,14 +69,13 @@ export class Walker {
   #upto: number;
   #last = 0;
 
-  constructor({ fd, salt, end, at, upto, keeping }: WalkerOptions) {
+  constructor({ fd, salt, end, at, upto, chunk = USUAL }: WalkerOptions) {
     this.#fd = fd;
     this.#salt = salt;
     this.#end = end;
     this.#at = at;
     this.#upto = upto;
-    this.#chunk = keeping ?? USUAL;
-    this.#isKept = keeping !== undefined;
+    this.#chunk = chunk;
   }
 
   get at(): number {
@@ -114,14 +112,6 @@ export class Walker {
     return pos + record.size <= bytes.length && isSound(bytes, pos, record, this.#salt);
   }
 
-  /** True when all of the next record is in the window. */
-  isNear(): boolean {
-    const pos = this.#at - this.#from;
-    if (pos + RECORD_HEADER > this.#window.length) return false;
-    const head = decodeRecord(this.#window, pos, this.#salt);
-    return head === null || pos + head.size <= this.#window.length;
-  }
-
   #item(): FoundFrame | FoundRecord | null {
     const at = this.#at;
     if (!this.#has(at, RECORD_HEADER)) return null;
@@ -154,7 +144,7 @@ export class Walker {
     // Content that is passed over is not read.
     const usual = this.#last > this.#chunk / 4 ? LEAST : this.#chunk;
     const size = Math.min(this.#end - at, Math.max(usual, bytes));
-    if (this.#isKept || this.#buffer.length < size) this.#buffer = Buffer.allocUnsafeSlow(size);
+    if (this.#buffer.length < size) this.#buffer = Buffer.allocUnsafeSlow(size);
     this.#from = at;
     this.#window = this.#buffer.subarray(0, readFully(this.#fd, this.#buffer.subarray(0, size), at));
   }
@@ -187,7 +177,7 @@ export function nextFrame(
       pos = bytes.indexOf(FRAME_MAGIC, pos + 1)
     ) {
       if ((from + pos) % ALIGN !== 0 || from + pos + FRAME_HEADER > end) continue;
-      const item = new Walker({ fd, salt, end, at: from + pos, upto: 0, keeping: LEAST }).sound();
+      const item = new Walker({ fd, salt, end, at: from + pos, upto: 0, chunk: LEAST }).sound();
       if (item?.kind === 'frame' && item.number > number) return item;
     }
   }
