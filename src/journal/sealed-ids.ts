@@ -70,7 +70,7 @@ export class SealedIds {
     for (const row of db.prepare('SELECT generation, last_at, filter FROM generations').iterate()) {
       const { generation, last_at, filter } = row as { generation: number; last_at: number; filter: Buffer };
       this.#generations.set(generation, last_at);
-      this.#filters.add(generation, BloomFilter.from(filter));
+      this.#filters.add(generation, filter);
       this.#next = Math.max(this.#next, generation + 1);
     }
   }
@@ -107,7 +107,7 @@ export class SealedIds {
   begin(members: Map<string, Known>, lastAt: number, lastSeq: number): void {
     const buckets = Array.from({ length: 256 }, (): string[] => []);
     for (const key of members.keys()) buckets[key.charCodeAt(0)]?.push(key);
-    const filter = BloomFilter.sized(members.size);
+    const filter = new BloomFilter(members.size);
     this.#sealing = { generation: this.#next, buckets, members, lastAt, lastSeq, filter, done: 0, stale: [] };
     this.#next += 1;
   }
@@ -152,7 +152,7 @@ export class SealedIds {
       sealing.stale = stale;
       if (isMore) return;
       this.#generations.set(generation, lastAt);
-      this.#filters.add(generation, filter);
+      this.#filters.add(generation, filter.bytes);
       this.#sealing = null;
     });
     return isMore;

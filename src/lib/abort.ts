@@ -1,21 +1,20 @@
-import { setTimeout as wait } from 'node:timers/promises';
+/** Milliseconds after a deadline in which work may notice it and end in order. */
+const GRACE = 250;
 
-/** Waits for the promise, but hardly longer than until the signal aborts: an orderly end gets one more moment. */
+/** Waits for the promise, at most until `GRACE` after the signal aborts. @throws what the promise does */
 export async function orAborted(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
-  const ended = new AbortController();
-  const late = (async () => {
-    await untilAborted(signal);
-    await wait(LAST_MOMENT, undefined, { signal: ended.signal }).catch(() => undefined);
-  })();
+  const late = Promise.withResolvers<void>();
+  let timer: NodeJS.Timeout | undefined;
+  const forget = onAbort(signal, () => {
+    timer = setTimeout(late.resolve, GRACE);
+  });
   try {
-    await Promise.race([promise, late]);
+    await Promise.race([promise, late.promise]);
   } finally {
-    ended.abort();
+    clearTimeout(timer);
+    forget();
   }
 }
-
-/** Milliseconds past the deadline for whoever listens to the signal to notice. */
-const LAST_MOMENT = 250;
 
 export function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
@@ -23,14 +22,14 @@ export function untilAborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Calls back once the signal aborts, at once when it has. @returns what makes it forget that */
+/** Calls back once the signal aborts, at once if it has. @returns a function that cancels that */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   signal.addEventListener('abort', callback, { once: true });
   if (signal.aborted) callback();
   return () => signal.removeEventListener('abort', callback);
 }
 
-/** The result of the work, or `fallback` as soon as the signal aborts; the work then continues unheeded. */
+/** The result of the work, or `fallback` as soon as the signal aborts; the work then continues, and its result is dropped. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal, fallback: T): Promise<T> {
   const aborted = Promise.withResolvers<T>();
   const forget = onAbort(signal, () => aborted.resolve(fallback));
@@ -42,12 +41,12 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal, fa
 }
 
 /**
- * The result of the work; the work continues unheeded when this throws.
- * @throws `late` a moment after `ms`, for the work's own deadline tells more; an AbortError when the signal aborts
+ * The result of the work. When this throws, the work continues, and its result is dropped.
+ * @throws `late` at `GRACE` after `ms`, because the work's own deadline explains more; an AbortError when the signal aborts
  */
 export async function within<T>(work: Promise<T>, ms: number, signal: AbortSignal, late: Error): Promise<T> {
   const end = Promise.withResolvers<never>();
-  const timer = setTimeout(() => end.reject(late), ms + LAST_MOMENT);
+  const timer = setTimeout(() => end.reject(late), ms + GRACE);
   const forget = onAbort(signal, () => end.reject(new DOMException('aborted', 'AbortError')));
   try {
     return await Promise.race([work, end.promise]);
@@ -57,7 +56,7 @@ export async function within<T>(work: Promise<T>, ms: number, signal: AbortSigna
   }
 }
 
-/** The results of both works. When one fails the other is told to stop, and has ended once this throws. */
+/** The results of both works. When one fails, the other's signal aborts, and it has ended once this throws. */
 export async function inParallel<A, B>(
   signal: AbortSignal,
   first: (stop: AbortSignal) => Promise<A>,

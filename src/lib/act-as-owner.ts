@@ -5,43 +5,43 @@ import { errorCode } from './durable.ts';
 import { visible } from './visible.ts';
 
 const ROOT = 0;
-/** With what its types leave out. */
+/** With a function that its types lack. */
 const system: NodeJS.Process & { initgroups?(user: number, group: number): void } = process;
 
 /**
- * Whether this process may change its user. A process begins `fixed-and-blind`, as the tests' does; `main.ts` makes it `free`;
- * a service that has begun is `fixed`.
+ * Whether this process may change its user. `off`, the first state: it does not, and refuses nothing, as in tests. `allowed`: set
+ * by `main.ts`. `refused`: a service that has begun refuses what belongs to other users.
  */
-let state: 'fixed-and-blind' | 'free' | 'fixed' = 'fixed-and-blind';
+let state: 'off' | 'allowed' | 'refused' = 'off';
 let say: (line: string) => void = () => undefined;
 
-/** @param tell called when the user changes */
-export function mayActAsOwners(tell: (line: string) => void): void {
-  state = 'free';
-  say = tell;
+/** @param onChange called when the user changes */
+export function mayActAsOwners(onChange: (line: string) => void): void {
+  state = 'allowed';
+  say = onChange;
 }
 
-/** From now on what belongs to another user is refused. */
+/** From now on, paths that belong to other users are refused. */
 export function keepUser(): void {
-  if (state === 'free') state = 'fixed';
+  if (state === 'allowed') state = 'refused';
 }
 
 /**
- * Has a process of root act from now on as the first user, other than root, who owns a part of the way to a file or folder: that
- * user decides what lies there, and could not write what root creates there. Nothing changes for others, or where all is root's.
- * @throws Error where this root may not act as others, or not any more
+ * A process of root acts from now on as the first other user who owns a part of the path: that user controls what is there, and
+ * could not write what root creates there. Does nothing for other users, and for paths that are all root's.
+ * @throws Error when this process may not change its user any more
  */
 export function actAsOwnerOf(path: string): void {
-  if (state === 'fixed-and-blind' || process.geteuid?.() !== ROOT) return;
-  const found = strangerOnWay(resolve(path));
+  if (state === 'off' || process.geteuid?.() !== ROOT) return;
+  const found = foreignPart(resolve(path));
   if (found === null) return;
   const { uid, gid } = found.stats;
-  if (state === 'fixed')
+  if (state === 'refused')
     throw new Error(`${found.path} belongs to user ${uid}, and this process runs as root`);
   try {
     system.initgroups?.(uid, gid);
   } catch (error) {
-    // Only its number is known here, as in many containers.
+    // The user has no name here, as in many containers.
     if (errorCode(error) !== 'ERR_UNKNOWN_CREDENTIAL') throw error;
     process.setgroups?.([gid]);
   }
@@ -52,9 +52,9 @@ export function actAsOwnerOf(path: string): void {
 
 const MOST_LINKS = 40;
 
-/** The first part of a way that is not root's, with links followed one by one; what is missing is nobody's. */
-function strangerOnWay(path: string): { readonly path: string; readonly stats: Stats } | null {
-  // Where root is root of a container only, `/` may be of a user it cannot name; who owns that owns this program too.
+/** The first part of a path that is not root's, links followed one by one; null when there is none, or the rest is missing. */
+function foreignPart(path: string): { readonly path: string; readonly stats: Stats } | null {
+  // In a container `/` may belong to an unnamed user, who owns this program too.
   const trusted = new Set([ROOT, lstatSync('/').uid]);
   const left = partsOf(path);
   let at = '/';

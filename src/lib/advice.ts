@@ -2,21 +2,21 @@ import { lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 import { OWNER_ONLY } from './durable.ts';
 import { isRecord } from './is-record.ts';
 
-/** Writes a small file of JSON that says something to others and decides nothing. @throws the system's error */
+/** Writes a small JSON file for information only: no lock and no state. @throws the system's error */
 export function writeAdvice(file: string, value: object): void {
-  // Made anew, so that nothing that stands in its place is followed or waited for.
+  // A new file: a link or FIFO of that name is neither followed nor waited for.
   rmSync(`${file}.tmp`, { force: true });
   try {
     writeFileSync(`${file}.tmp`, `${JSON.stringify(value)}\n`, { mode: OWNER_ONLY, flag: 'wx' });
     renameSync(`${file}.tmp`, file);
   } catch (error) {
-    // A full disk takes its name, and none of its bytes.
+    // A full disk may have room for the name only.
     rmSync(`${file}.tmp`, { force: true });
     throw error;
   }
 }
 
-/** Its fields, of any type; null when there is none that can be read. */
+/** The fields of the file, of any type; null when it cannot be read. */
 export function readAdvice(file: string): Readonly<Record<string, unknown>> | null {
   try {
     if (!lstatSync(file).isFile()) return null;

@@ -1,6 +1,6 @@
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
 
-/** A number of bytes for a reader, rounded: `258 MB`, `1.4 GB`. */
+/** A number of bytes as text, rounded: `258 MB`, `1.4 GB`. */
 export function formatAmount(bytes: number): string {
   let value = bytes;
   let unit = 0;

@@ -17,7 +17,7 @@ import { lastEnd, lineBefore } from './tail.ts';
 
 const LINE_BREAK = Buffer.from('\n');
 
-/** Somebody has removed, replaced or cut a file: what it holds is not what was written any more. */
+/** Another program has removed, replaced or truncated a file. */
 export class FileGone extends Error {
   constructor(path: string) {
     super(`${path} was removed, replaced or truncated by another program`);
@@ -26,12 +26,11 @@ export class FileGone extends Error {
 }
 
 /**
- * A file that grows at its end. `length` bytes of it are durable; what lies beyond was never acknowledged.
+ * A file that grows at its end. `length` bytes of it are durable; bytes beyond were never acknowledged.
  *
- * Modes: `open` (it has a handle) → `suspect` (it has none) when a write or sync fails, so that what lies beyond `length` is
- * unknown and the handle cannot be trusted (the kernel reports a failed sync once, then forgets it), and when its handle is
- * released; `suspect` → `open` by the next write, on a new handle, after cutting the file back to `length`; any →
- * `closed`, for good. It begins as `suspect`.
+ * Modes: suspect, the first one (no handle; bytes may lie beyond `length`) → open (a handle), by the next write, which truncates the
+ * file to `length`. open → suspect, by `release`, or when a write or sync fails: the kernel reports a failed sync only once, so that
+ * the handle cannot be trusted. Either → closed.
  */
 export class AppendFile {
   readonly path: string;
@@ -39,19 +38,19 @@ export class AppendFile {
   #mode: 'open' | 'suspect' | 'closed' = 'suspect';
   #handle: FileHandle | null = null;
   #length: number;
-  /** Number of the file on its device, once it was opened. */
+  /** As `identityOf`, once the file was opened. */
   #identity: string | null = null;
   readonly #serial = new Serial();
-  /** What the next write takes. */
+  /** The pieces of the next write. */
   #group: { readonly pieces: Buffer[]; readonly written: Promise<void> } | null = null;
-  /** Whether something was written that no sync has followed. */
+  /** True when something was written and not synced. */
   #isUnsynced = false;
-  /** Whether bytes may lie beyond `length`: a write has failed, and cutting them off can have failed as well. */
+  /** True when bytes may lie beyond `length`: a write has failed, and truncating may have failed too. */
   #hasTail = false;
 
   /**
-   * @param length bytes that are durable, in a file that is there or that `create` is to make
-   * @param syncs false where what is appended need not be on disk before `close` has resolved
+   * @param length durable bytes of the existing file; 0 for one that `create` makes
+   * @param syncs false when appended bytes need not be on disk before `close` has resolved
    */
   constructor(path: string, length: number, syncs = true) {
     this.path = path;
@@ -60,9 +59,9 @@ export class AppendFile {
   }
 
   /**
-   * Opens a file of lines, and makes it if there is none.
-   * @param torn what becomes of an incomplete last line, as a crash leaves it: it is cut off, or its line is ended
-   * @returns `cut`: bytes that were cut off
+   * Opens a file of lines, or makes it.
+   * @param torn whether an incomplete last line, which a crash may leave, is cut off or gets a line break
+   * @returns `cut`: number of bytes cut off
    * @throws NotFollowed, or the system's error
    */
   static async openLines(
@@ -78,7 +77,7 @@ export class AppendFile {
       const file = new AppendFile(path, torn === 'cut' ? end : size);
       await file.#take(handle);
       if (end < size && torn === 'end') await file.append(LINE_BREAK);
-      // Lines of a process that was killed before its sync can be read, and a power cut can still take them from under us.
+      // Lines of a process that was killed before its sync are there, and a power cut can still lose them.
       else if (end === size && size > 0) await handle.datasync();
       return { file, cut: file.length < size ? await file.mend() : 0 };
     } catch (error) {
@@ -87,7 +86,7 @@ export class AppendFile {
     }
   }
 
-  /** Bytes that are durable; without syncs, those that will be. */
+  /** Durable bytes; without syncs, bytes that `close` makes durable. */
   get length(): number {
     return this.#length;
   }
@@ -96,7 +95,7 @@ export class AppendFile {
     return this.#mode;
   }
 
-  /** Makes the file, empty and with a durable name, or leaves none. Its folder must exist. */
+  /** Makes an empty file with a durable name; when it throws, there is none. Its folder must exist. */
   async create(): Promise<void> {
     const handle = await openPlain(this.path, CREATE_NEW);
     try {
@@ -110,8 +109,8 @@ export class AppendFile {
   }
 
   /**
-   * Adds bytes; once it resolves they are on disk, unless it does without syncs. Calls that wait at the same time share a sync. When it throws, none of
-   * these bytes counts.
+   * Adds bytes, which are on disk once it resolves (unless `syncs` is false). Calls that wait at the same time share a sync. When it
+   * throws, none of the bytes was added.
    * @throws FileGone; NotFollowed, or the system's error
    */
   append(...pieces: readonly Buffer[]): Promise<void> {
@@ -120,12 +119,12 @@ export class AppendFile {
     return this.#group.written;
   }
 
-  /** Writes over bytes that are there. @throws as `append` does; what stands there then is either the old or the new, or a part of each */
+  /** Replaces bytes. @throws as `append`; then some of them may be the old ones */
   overwrite(bytes: Buffer, position: number): Promise<void> {
     return this.#serial.run(() => this.#commit((handle) => writeAll(handle, bytes, position)));
   }
 
-  /** Cuts off what lies beyond `length`, and makes sure of the rest. @returns bytes that were cut off */
+  /** Truncates to `length`, and syncs. @returns the number of bytes cut off */
   mend(): Promise<number> {
     return this.#serial.run(async () => {
       const { size } = await lstat(this.path);
@@ -135,8 +134,7 @@ export class AppendFile {
   }
 
   /**
-   * Makes sure that nothing lies beyond `length` of a file that nothing is added to any more: who reads it after a crash would take
-   * whole lines there for written.
+   * Truncates a complete file to `length` if a write has failed: complete lines beyond it would be read as written after a crash.
    * @throws the system's error
    */
   trim(): Promise<void> {
@@ -158,7 +156,7 @@ export class AppendFile {
     return this.#serial.run(async () => lineBefore(this.#handle ?? (await this.#reopen()), end));
   }
 
-  /** Whether what its path names is still this file, with all that was written to it. */
+  /** True while its path leads to this file, with all that was written to it. */
   async isThere(): Promise<boolean> {
     try {
       const stats = await lstat(this.path, { bigint: true });
@@ -169,24 +167,24 @@ export class AppendFile {
     }
   }
 
-  /** Gives the handle back; the next write opens the file again. */
+  /** Closes the handle; the next write opens the file again. */
   release(): Promise<void> {
-    return this.#serial.run(() => this.#letGo('suspect'));
+    return this.#serial.run(() => this.#closeHandle('suspect'));
   }
 
-  /** For good, after what was handed in before. @throws without syncs, what keeps it from being on disk */
+  /** Closes the file after pending writes. @throws an error of the sync, when `syncs` is false */
   close(): Promise<void> {
     return this.#serial.run(async () => {
       try {
         if (this.#isUnsynced) await (this.#handle ?? (await this.#reopen())).datasync();
         this.#isUnsynced = false;
       } finally {
-        await this.#letGo('closed');
+        await this.#closeHandle('closed');
       }
     });
   }
 
-  /** For work on what is added that costs no time meanwhile. */
+  /** Called during each write, for work on the pieces that then takes no extra time. */
   protected whileWriting(_pieces: readonly Buffer[]): void {}
 
   #nextGroup(): { readonly pieces: Buffer[]; readonly written: Promise<void> } {
@@ -206,8 +204,7 @@ export class AppendFile {
 
   async #commit(write: (handle: FileHandle) => Promise<void>): Promise<void> {
     const handle = this.#handle ?? (await this.#reopen());
-    // A file without its name takes bytes as any other, and one that was cut takes them behind a hole. What goes after this
-    // look is missed by the next one.
+    // A removed file accepts writes like any other, and a truncated one gets a hole. The next write finds what happens after this.
     if (!(await this.isThere())) throw new FileGone(this.path);
     try {
       await write(handle);
@@ -215,9 +212,8 @@ export class AppendFile {
       else this.#isUnsynced = true;
     } catch (error) {
       this.#hasTail = true;
-      // Cut off what was not made durable, as far as the disk still lets us.
       await handle.truncate(this.#length).catch(() => undefined);
-      await this.#letGo('suspect').catch(() => undefined);
+      await this.#closeHandle('suspect').catch(() => undefined);
       throw naming(this.path, error);
     }
   }
@@ -244,7 +240,7 @@ export class AppendFile {
     return handle;
   }
 
-  async #letGo(mode: 'suspect' | 'closed'): Promise<void> {
+  async #closeHandle(mode: 'suspect' | 'closed'): Promise<void> {
     const handle = this.#handle;
     this.#handle = null;
     if (this.#mode !== 'closed') this.#mode = mode;

@@ -1,26 +1,26 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** Code that is not ours, and whoever answers for it. */
+/** Code that is not part of this program, such as a sink module of the user. */
 export interface Guest {
-  /** For the log: the file it came from. */
+  /** The file it came from, for the log. */
   readonly name: string;
-  /** Takes an error of its that nobody caught; false when there is nobody it could be brought home to. */
+  /** Handles an uncaught error of the guest. @returns false when it cannot */
   blame(error: unknown): boolean;
 }
 
 const running = new AsyncLocalStorage<Guest | null>();
 
-/** Runs code of a guest. Whatever it starts belongs to the guest as well: timers, promises, callbacks. */
+/** Runs code of a guest. The timers, promises and callbacks that it starts belong to the guest too. */
 export function onBehalfOf<T>(guest: Guest, work: () => T): T {
   return running.run(guest, work);
 }
 
-/** Runs our own code that a guest has called: what it starts is ours. */
+/** Runs our own code that a guest has called; what it starts is ours. */
 export function onOurOwn<T>(work: () => T): T {
   return running.run(null, work);
 }
 
-/** Whose code is running. In a handler of uncaught errors: the code that threw, or made the promise. */
+/** The guest whose code is running. In a handler of uncaught errors: whose code threw, or made the promise; null for our own. */
 export function currentGuest(): Guest | null {
   return running.getStore() ?? null;
 }

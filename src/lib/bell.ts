@@ -1,4 +1,4 @@
-/** Wakes whoever waits for something to have changed. */
+/** Wakes waiting code, which then checks its condition again. */
 export class Bell {
   #next = Promise.withResolvers<void>();
 
@@ -7,7 +7,7 @@ export class Bell {
     this.#next = Promise.withResolvers<void>();
   }
 
-  /** Resolves when the condition holds, which is looked at each time it rings. @throws the signal's reason */
+  /** Resolves when the condition holds; it is checked at once and at each ring. @throws the signal's reason */
   async until(condition: () => boolean, signal: AbortSignal): Promise<void> {
     while (!condition()) {
       signal.throwIfAborted();

@@ -1,37 +1,21 @@
-/** A set that may say "yes" wrongly (about 1 in 2,000 at the size it was made for) and never "no" wrongly. */
+/** A set that may answer a wrong yes (1 in 2,000 at the size it was made for) and never a wrong no. `BloomFilters` answers. */
 export class BloomFilter {
   readonly bytes: Buffer;
   readonly #mask: number;
 
-  private constructor(bytes: Buffer) {
-    this.bytes = bytes;
-    this.#mask = bytes.length * 8 - 1;
-  }
-
-  /** 16 bits a member or a little more: the number of bits is a power of two, so that a mask finds the bit. */
-  static sized(members: number): BloomFilter {
+  constructor(members: number) {
+    // At least 16 for each member; a power of two, so that a mask finds the bit.
     const bits = 2 ** Math.ceil(Math.log2(Math.max(64, members * 16)));
-    return new BloomFilter(Buffer.alloc(bits / 8));
+    this.bytes = Buffer.alloc(bits / 8);
+    this.#mask = bits - 1;
   }
 
-  static from(bytes: Buffer): BloomFilter {
-    return new BloomFilter(bytes);
-  }
-
-  /** Both words are uniform bits of the member's own hash. */
+  /** @param high and `low`: 64 bits of the member's hash */
   add(high: number, low: number): void {
     for (let i = 0; i < PROBES; i += 1) {
       const bit = probe(high, low, i) & this.#mask;
       this.bytes[bit >>> 3] = (this.bytes[bit >>> 3] ?? 0) | (1 << (bit & 7));
     }
-  }
-
-  has(high: number, low: number): boolean {
-    for (let i = 0; i < PROBES; i += 1) {
-      const bit = probe(high, low, i) & this.#mask;
-      if (((this.bytes[bit >>> 3] ?? 0) & (1 << (bit & 7))) === 0) return false;
-    }
-    return true;
   }
 }
 
@@ -41,18 +25,18 @@ function probe(high: number, low: number, index: number): number {
   return (high + Math.imul(index, low | 1)) | 0;
 }
 
-/** Filters whose bits share words. */
+/** Filters whose bits are in the same words. */
 const BESIDE = 32;
 
 /**
- * Many filters that are asked together. Those of a size stand side by side, a bit of each in every word: to ask one after the
- * other would wait for memory at each of them, and take a hundred times as long for a thousand.
+ * Many filters that are asked together. Each word has a bit of each of 32 filters of a size: asking a thousand filters one by one
+ * takes a hundred times as long, because each waits for memory.
  */
 export class BloomFilters {
   #blocks: Block[] = [];
 
-  /** @param name not one that is there @param filter is not kept */
-  add(name: number, { bytes }: BloomFilter): void {
+  /** @param name not in use yet @param bytes of a filter, which are copied */
+  add(name: number, bytes: Buffer): void {
     const bits = bytes.length * 8;
     let block = this.#blocks.find((one) => one.bits === bits && one.hasRoom);
     if (block === undefined) this.#blocks.push((block = new Block(bits)));
@@ -64,7 +48,7 @@ export class BloomFilters {
     this.#blocks = this.#blocks.filter((block) => !block.isEmpty);
   }
 
-  /** Names of the filters that say yes, ascending. */
+  /** Names of the filters that answer yes, ascending. */
   having(high: number, low: number): readonly number[] {
     const found: number[] = [];
     for (const block of this.#blocks) block.ask(high, low, found);

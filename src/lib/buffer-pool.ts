@@ -1,21 +1,20 @@
 import { getOrMake } from './get-or-make.ts';
 
-/** Bytes of the smallest buffer, and of the largest that is kept for the next time. */
+/** Bytes of the smallest and the largest buffer of the pool. */
 const SMALLEST = 4096;
 const LARGEST = 4 * 1024 * 1024;
-/** Bytes of all that are kept. */
+/** Bytes of all free buffers. */
 const KEPT = 32 * 1024 * 1024;
 
 /**
- * Buffers for requests, used again and again: a new one for each would be a new reason for the garbage collector to go
- * through everything there is. Sizes are powers of two, so that one that is given back fits the next request; but for
- * large ones, which are not kept.
+ * Buffers that are used again: a new buffer for each request would make the garbage collector run more often. Sizes are powers of
+ * two, so that a free buffer serves any similar request. Larger buffers are not kept.
  */
 export class BufferPool {
   readonly #free = new Map<number, Buffer[]>();
   #bytes = 0;
 
-  /** A buffer of at least so many bytes, with anything in it. */
+  /** A buffer of at least so many bytes, with arbitrary content. */
   take(bytes: number): Buffer {
     if (bytes > LARGEST) return Buffer.allocUnsafeSlow(bytes);
     let size = SMALLEST;
@@ -26,7 +25,7 @@ export class BufferPool {
     return buffer;
   }
 
-  /** Gives one back that nothing reads any more; one from elsewhere is not kept. */
+  /** Gives back a buffer that is not read any more. A buffer of another size is dropped. */
   give(buffer: Buffer): void {
     const size = buffer.length;
     const isOurs = size >= SMALLEST && size <= LARGEST && (size & (size - 1)) === 0;

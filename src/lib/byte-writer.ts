@@ -1,4 +1,4 @@
-/** Bytes gathered in one growing buffer. Hot code writes to `buffer` itself, after `room`, and sets `length`. */
+/** A growing buffer. Hot code calls `room`, writes to `buffer` directly, and sets `length`. */
 export class ByteWriter {
   buffer: Buffer;
   length = 0;
@@ -7,7 +7,7 @@ export class ByteWriter {
     this.buffer = Buffer.allocUnsafeSlow(size);
   }
 
-  /** Makes sure that so many bytes more can be written. */
+  /** Makes room for so many more bytes. */
   room(bytes: number): void {
     const wanted = this.length + bytes;
     if (wanted <= this.buffer.length) return;
@@ -22,18 +22,18 @@ export class ByteWriter {
     this.length += bytes.length;
   }
 
-  /** What has been written; a view that the next write may change. */
+  /** The written bytes; the next write may change this view. */
   view(): Buffer {
     return this.buffer.subarray(0, this.length);
   }
 }
 
-/** The same bytes, for what came from another thread: there it is no Buffer any more. */
+/** The same bytes as a Buffer; a Buffer that comes from another thread is none any more. */
 export function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, length);
 }
 
-/** One buffer of its own, which no other bytes share: it can be handed to another thread. */
+/** The pieces in a buffer of their own, which can be transferred to another thread. */
 export function joined(pieces: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const all = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
   let at = 0;

@@ -1,6 +1,6 @@
 import { visible } from './visible.ts';
 
-/** Lines of left-aligned columns, two spaces apart. Control characters are shown, never sent to the terminal. */
+/** Lines of left-aligned columns, two spaces apart, with control characters made visible. */
 export function inColumns(rows: readonly (readonly string[])[], indent = ''): string {
   const cells = rows.map((row) => row.map(visible));
   const widths: number[] = [];

@@ -3,7 +3,7 @@ import { crc32, createInflateRaw, createZstdDecompress } from 'node:zlib';
 
 export type Format = 'gzip' | 'zstd';
 
-/** What the first bytes of a text say of its compression; null for none that is known. */
+/** The compression of a text by its first bytes; null when it has none that is known. */
 export function formatIn(bytes: Buffer): Format | null {
   if (bytes.length >= 2 && isGzip(bytes)) return 'gzip';
   return bytes.length >= 4 && (bytes.readUInt32LE(0) === ZSTD || isSkippable(bytes)) ? 'zstd' : null;
@@ -16,10 +16,10 @@ const isGzip = (bytes: Buffer): boolean => bytes[0] === 0x1f && bytes[1] === 0x8
 type Decompressor = Duplex & { readonly bytesWritten: number };
 
 /**
- * Decompresses all members of a gzip text, or all frames of a zstd text, which Node ends after the first. Zeros and white space
- * behind a member are padding, which some writers leave.
- * @param chunkSize bytes of each buffer that comes out
- * @throws Error for what is damaged, ends early, or is followed by something else; what the source throws
+ * Decompresses all members of a gzip text, or all frames of a zstd text; Node stops after the first frame. Zeros and white space
+ * after a member are padding.
+ * @param chunkSize bytes of each yielded buffer
+ * @throws Error for damage, an early end, and other data after a member; what the source throws
  */
 export async function* decompress(
   format: Format,
@@ -62,7 +62,7 @@ async function* member(input: Input, chunkSize: number): AsyncGenerator<Buffer> 
   }
   const trailer = await input.take(8);
   if (trailer.readUInt32LE(0) !== sum || trailer.readUInt32LE(4) !== size)
-    throw new Error('the compressed data is not what its check sum says');
+    throw new Error('the compressed data does not match its checksum');
 }
 
 function notCompressed(what: string, found: Buffer): Error {
@@ -71,7 +71,7 @@ function notCompressed(what: string, found: Buffer): Error {
 
 const END = 'unexpected end of file';
 
-/** What one decompressor makes of the input; what it has not used goes back. */
+/** The output of one decompressor. What it has not consumed goes back to the input. */
 async function* through(decompressor: Decompressor, input: Input): AsyncGenerator<Buffer> {
   const given: Buffer[] = [];
   let before = 0;
@@ -80,7 +80,7 @@ async function* through(decompressor: Decompressor, input: Input): AsyncGenerato
     (async function* () {
       try {
         for (let chunk = await input.next(); chunk !== null; chunk = await input.next()) {
-          // Those that are used up are not kept.
+          // Drops consumed chunks.
           for (let [first] = given; first !== undefined; [first] = given) {
             if (before + first.length > decompressor.bytesWritten) break;
             before += first.length;
@@ -108,11 +108,11 @@ async function* through(decompressor: Decompressor, input: Input): AsyncGenerato
     feed.destroy();
     decompressor.destroy();
     await input.settled();
-    input.putBack(Buffer.concat(given).subarray(used - before));
+    input.giveBack(Buffer.concat(given).subarray(used - before));
   }
 }
 
-/** Bytes that can be asked for, and given back. */
+/** A source of bytes from which any number can be taken, and to which bytes can be given back. */
 class Input {
   readonly #source: AsyncIterator<Buffer>;
   #held: Buffer = Buffer.alloc(0);
@@ -135,16 +135,16 @@ class Input {
     return done === true ? null : value;
   }
 
-  /** Resolves when no chunk is being read any more. */
+  /** Resolves when no read of the source is pending. */
   async settled(): Promise<void> {
     await this.#reading;
   }
 
-  putBack(bytes: Buffer): void {
+  giveBack(bytes: Buffer): void {
     this.#held = this.#held.length === 0 ? bytes : Buffer.concat([bytes, this.#held]);
   }
 
-  /** So many bytes, or fewer at the end, which stay. */
+  /** The next `count` bytes, or fewer at the end; they are not taken. */
   async peek(count: number): Promise<Buffer> {
     while (this.#held.length < count) {
       const held = this.#held;
@@ -156,7 +156,7 @@ class Input {
     return this.#held.subarray(0, count);
   }
 
-  /** So many bytes. @throws Error at the end */
+  /** The next `count` bytes. @throws Error when the source ends before */
   async take(count: number): Promise<Buffer> {
     const bytes = await this.peek(count);
     if (bytes.length < count) throw new Error(END);
@@ -164,13 +164,13 @@ class Input {
     return bytes;
   }
 
-  /** At least one byte, and at most so many. @throws Error at the end */
+  /** 1 to `most` bytes. @throws Error at the end */
   async some(most: number): Promise<Buffer> {
     await this.peek(1);
     return this.take(Math.max(1, Math.min(most, this.#held.length)));
   }
 
-  /** Passes over padding, and says whether anything else follows. */
+  /** Skips padding. @returns whether anything else follows */
   async hasMore(): Promise<boolean> {
     for (;;) {
       const [byte] = await this.peek(1);

@@ -12,20 +12,20 @@ import {
 import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
-// Windows has neither flag; there, lstat in the callers is all the protection there is.
+// Windows has neither flag; there only the callers' lstat protects.
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
-// Opening a FIFO for reading would otherwise hang until somebody writes to it.
+// Without it, opening a FIFO waits for a writer.
 const NO_WAIT = constants.O_NONBLOCK ?? 0;
 
 export const READ = constants.O_RDONLY;
 export const READ_WRITE = constants.O_RDWR;
-/** Makes the file; fails if anything of that name exists. */
+/** Makes the file; fails if the name exists. */
 export const CREATE_NEW = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
-/** Mode of what nobody but the receiver's user may read. */
+/** Mode of a file that only the receiver's user may read. */
 export const OWNER_ONLY = 0o600;
 export const CREATE = constants.O_RDWR | constants.O_CREAT;
 
-/** Something other than a plain file or folder stood where one was needed. The message names it. */
+/** A path leads to something other than a plain file or folder. The message names it. */
 export class NotFollowed extends Error {
   constructor(path: string, what: string) {
     super(`${path} is ${what}; it is not followed`);
@@ -38,12 +38,12 @@ export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
-/** True for what the system says of a call, and false for an error of this program. */
+/** True for an error of a system call. */
 export function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error;
 }
 
-/** Names the file in an error of a handle: the system says only which call has failed. @returns the same error */
+/** Adds the path to an error of a handle, which names only the call. @returns the same error */
 export function naming(path: string, error: unknown): unknown {
   if (isSystemError(error) && !('path' in error)) {
     error.message += ` '${path}'`;
@@ -52,12 +52,12 @@ export function naming(path: string, error: unknown): unknown {
   return error;
 }
 
-/** Whether an error says that a name, or a folder on the way to it, is not there. */
+/** True when an error says that a file, or a folder of its path, does not exist. */
 export function isMissing(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR'].includes(errorCode(error));
 }
 
-/** None for a folder that is not there. */
+/** The names in a folder; none when it does not exist. */
 export function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
@@ -67,13 +67,13 @@ export function namesIn(folder: string): string[] {
   }
 }
 
-/** What tells a file or folder from another of its name. */
+/** Device and number of a file: another file of the same name has another. */
 export function identityOf({ dev, ino }: { readonly dev: bigint; readonly ino: bigint }): string {
   return `${dev}:${ino}`;
 }
 
 /**
- * Opens a plain file. A symbolic link at the end of the path, a FIFO, a device or a folder is refused.
+ * Opens a plain file. Refuses a symbolic link at the end of the path, a FIFO, a device and a folder.
  * @param flags one of the constants of this file
  * @throws NotFollowed, or the system's error
  */
@@ -110,9 +110,7 @@ export function readIfThere(path: string): string | null {
 const CHUNK = 256 * 1024;
 
 /**
- * The bytes of a plain file, a new buffer for each chunk; the file is closed when the reader stops, wherever that is.
- * @param end of the bytes wanted; all there are when absent
- * @param from first byte wanted
+ * The bytes of a plain file from `from` to `end`, a new buffer for each chunk. The file is closed when the caller stops reading.
  * @throws NotFollowed, or the system's error
  */
 export async function* readPlain(
@@ -145,31 +143,27 @@ export async function writeAll(handle: FileHandle, data: Buffer, position: numbe
   }
 }
 
-/** The same for pieces, one after the other. @returns how many bytes that is */
+/** Writes all of the pieces, one after the other. @returns the number of bytes */
 export async function writePieces(
   handle: FileHandle,
   pieces: readonly Buffer[],
   position: number,
 ): Promise<number> {
-  let at = position;
-  let left = pieces;
-  while (left.length > 1) {
-    let { bytesWritten } = await handle.writev(left, at);
-    at += bytesWritten;
-    let whole = 0;
-    for (; whole < left.length && bytesWritten >= (left[whole] as Buffer).length; whole += 1)
-      bytesWritten -= (left[whole] as Buffer).length;
-    const [cut, ...rest] = left.slice(whole);
-    left = cut === undefined ? [] : [cut.subarray(bytesWritten), ...rest];
+  const [first, ...others] = pieces;
+  const size = pieces.reduce((sum, { length }) => sum + length, 0);
+  if (first === undefined) return 0;
+  if (others.length === 0) await writeAll(handle, first, position);
+  else {
+    const { bytesWritten } = await handle.writev(pieces, position);
+    const rest = bytesWritten === size ? EMPTY : Buffer.concat(pieces).subarray(bytesWritten);
+    await writeAll(handle, rest, position + bytesWritten);
   }
-  for (const last of left) {
-    await writeAll(handle, last, at);
-    at += last.length;
-  }
-  return at - position;
+  return size;
 }
 
-/** Makes the names inside a folder survive a power cut. */
+const EMPTY = Buffer.alloc(0);
+
+/** Makes the names in a folder durable. */
 export async function syncFolder(path: string): Promise<void> {
   // Windows cannot open a folder for syncing, and does not need it.
   if (process.platform === 'win32') return;
@@ -183,17 +177,14 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/**
- * Makes the name of a file durable that is there already, before something is built upon it: who made or replaced it may have been
- * killed before its folder was synced.
- */
+/** Makes the name of an existing file durable: the process that made it may have been killed before it synced the folder. */
 export async function syncFound(path: string): Promise<void> {
   await syncFolder(dirname(path)).catch((error: unknown) => {
     if (!NOT_OURS.has(errorCode(error))) throw error;
   });
 }
 
-/** The same as `syncFolder`, where nothing can be waited for. */
+/** As `syncFolder`, synchronous. */
 export function syncFolderNow(path: string): void {
   if (process.platform === 'win32') return;
   const handle = openSync(path, constants.O_RDONLY);
@@ -205,25 +196,21 @@ export function syncFolderNow(path: string): void {
 }
 
 /**
- * Folders whose names this process has made durable, and which they were. That a folder is there says nothing: who made it
- * may have been killed, or have met a disk in trouble, before it was synced.
+ * Folders whose names this process has made durable, by path. A folder that exists may not be durable: the process that made it may
+ * have been killed before it synced.
  */
 const durable = new Map<string, string>();
 const REMEMBERED = 10_000;
-
-function isDurable(path: string, identity: string): boolean {
-  return durable.get(path) === identity;
-}
 
 function noteDurable(path: string, identity: string): void {
   if (durable.size >= REMEMBERED) durable.clear();
   durable.set(path, identity);
 }
 
-/** Errors of folders that are not ours to sync; they were there before. */
+/** Errors of syncing folders that belong to others; these folders existed before. */
 const NOT_OURS: ReadonlySet<string> = new Set(['EACCES', 'EPERM', 'EROFS', 'EINVAL']);
 
-/** Why a folder was not made: of a file system that is read-only Node says that the folder above is missing. */
+/** The reason why a folder was not made: on a read-only file system Node says that the folder above is missing. */
 export function whyNotMade(path: string, error: unknown): unknown {
   if (errorCode(error) !== 'ENOENT') return error;
   let level = resolve(path);
@@ -236,16 +223,12 @@ export function whyNotMade(path: string, error: unknown): unknown {
   return error;
 }
 
-/**
- * Makes a folder, and those it lies in where they are missing; all have durable names when it returns. Costs next to nothing
- * the second time.
- * @throws the system's error
- */
+/** Makes a folder and those above it, all with durable names. Cheap when called again. @throws the system's error */
 export function makeFolder(path: string, mode: number): void {
   const first = resolve(madeFirst(path, mode) ?? '/');
   for (let at = resolve(path); at !== dirname(at); at = dirname(at)) {
     const identity = identityOf(statSync(at, { bigint: true }));
-    if (isDurable(at, identity)) return;
+    if (durable.get(at) === identity) return;
     try {
       syncFolderNow(dirname(at));
     } catch (error) {
@@ -266,8 +249,8 @@ function madeFirst(path: string, mode: number): string | undefined {
 }
 
 /**
- * Makes `relative` below `root`, each level durable, and returns its path. Every level must be a real folder.
- * @param relative `/`-separated, already safe; empty for the root itself
+ * Makes `relative` below `root` with durable names. @returns its path
+ * @param relative `/`-separated and safe; empty for the root itself
  * @throws NotFollowed when a level is a symbolic link or no folder
  */
 export async function ensureFolder(root: string, relative: string): Promise<string> {
@@ -276,14 +259,14 @@ export async function ensureFolder(root: string, relative: string): Promise<stri
     if (level === '') continue;
     path = join(path, level);
     const identity = await makeLevel(path);
-    if (isDurable(path, identity)) continue;
+    if (durable.get(path) === identity) continue;
     await syncFolder(dirname(path));
     noteDurable(path, identity);
   }
   return path;
 }
 
-/** @returns which folder is there now */
+/** @returns device and number of the folder */
 async function makeLevel(path: string): Promise<string> {
   try {
     await mkdir(path, { mode: 0o750 });

@@ -2,34 +2,34 @@ import { EarlySource } from './read-ahead.ts';
 
 export interface FetchAheadOptions {
   readonly open: (name: string) => AsyncIterable<Buffer>;
-  /** Sources that are fetched at once before anybody has asked for them. */
+  /** Sources fetched at the same time before they are read. */
   readonly width: number;
-  /** Bytes that may wait of each, about. */
+  /** Bytes of each that may wait, roughly. */
   readonly most: number;
 }
 
 /**
- * Begins to fetch what will be asked for, so that many small things that are far away do not cost a way there and back each.
- * Asking in another order, or for something else, is as good as asking without it.
+ * Begins to fetch sources before they are read, so that many small remote ones do not cost a round trip each. Other sources, and
+ * another order, work as without it.
  */
 export class FetchAhead {
   readonly #options: FetchAheadOptions;
   readonly #stop = new AbortController();
   readonly #begun = new Map<string, Early>();
-  /** In the order in which they will be asked for. */
+  /** In the order in which they will be read. */
   readonly #next = new Set<string>();
 
   constructor(options: FetchAheadOptions) {
     this.#options = options;
   }
 
-  /** What is read next. What was expected before and is not begun comes first. */
+  /** Adds names that will be read, behind those expected before. */
   expect(names: Iterable<string>): void {
     for (const name of names) if (!this.#begun.has(name)) this.#next.add(name);
     this.#fill();
   }
 
-  /** Its bytes, from the first. */
+  /** The bytes of a source. */
   async *read(name: string): AsyncGenerator<Buffer> {
     const early = this.#begun.get(name);
     this.#begun.delete(name);
@@ -46,7 +46,7 @@ export class FetchAhead {
     }
   }
 
-  /** Ends what nobody has asked for. */
+  /** Ends the sources that were not read. */
   async close(): Promise<void> {
     this.#next.clear();
     const begun = [...this.#begun.values()];
@@ -72,7 +72,7 @@ class Early {
   constructor(bytes: AsyncIterable<Buffer>, most: number, stop: AbortSignal) {
     const signal = AbortSignal.any([this.#own.signal, stop]);
     this.source = new EarlySource(bytes, { most, weightOf: (chunk) => chunk.length }, signal);
-    // Whoever asks for it is told.
+    // The reader gets the error.
     this.source.closed.catch(() => undefined);
   }
 

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { formatBytes, formatDuration, parseBytes, parseDuration } from './units.ts';
 
 /**
- * One value of a config: its type once parsed. The schema says all about it: how it is written (a text, from YAML or the
- * environment, does for every kind), its default as a user would write it, its meaning. Parsers, environment, JSON Schema,
- * `check` and the tables in the docs are made from that.
+ * The schema of one value of a config, of type `T` once parsed: how it is written (every kind can be a text, from YAML or the
+ * environment), its default as a user would write it, its meaning. Parsers, environment, JSON Schema, `check` and the tables in the
+ * docs are made from it.
  */
 export type Field<T> = z.ZodPrefault<z.ZodType<T>>;
 
@@ -25,17 +25,17 @@ interface TextRules {
 
 export const NOT_EMPTY: TextRules = { pattern: String.raw`\S`, hint: 'must not be empty' };
 const HOUR = 3_600_000;
-/** Timers cannot hold more than 2^31-1 ms; a day is beyond any sense for a time-out. */
+/** Range of a time-out. Timers allow at most 2^31-1 ms. */
 export const TIMER: Range = { min: 1, max: 24 * HOUR };
 
 export const text = (fallback: string, doc: string, rules: TextRules = {}): Field<string> =>
   field('text', anyText(rules), doc, fallback, rules);
 
-/** Text that may be left out. */
+/** Text that may be absent. */
 export const optionalText = (doc: string, rules: TextRules = {}): Field<string | null> =>
   field('text', anyText(rules).nullable(), doc, null, rules);
 
-/** A list of texts; also one text with commas between them. */
+/** A list of texts, also written as one text with commas. */
 export const texts = (doc: string): Field<readonly string[]> => {
   const error = 'must be a list of texts';
   return field('texts', z.preprocess(fromText(split), z.array(z.string({ error }), { error })), doc, []);
@@ -46,7 +46,7 @@ const BOOLEAN = z.boolean({ error: 'must be true or false' });
 export const flag = (fallback: boolean, doc: string): Field<boolean> =>
   field('flag', z.preprocess(fromText(yesOrNo), BOOLEAN), doc, fallback);
 
-/** A flag that may be left out. */
+/** A flag that may be absent. */
 export const optionalFlag = (doc: string): Field<boolean | null> =>
   field('flag', z.preprocess(fromText(yesOrNo), BOOLEAN.nullable()), doc, null);
 
@@ -102,7 +102,7 @@ function anyText({ pattern, hint = 'is not well-formed' }: TextRules): z.ZodStri
   return pattern === undefined ? schema : schema.regex(new RegExp(pattern), { error: hint });
 }
 
-/** A whole number, or a text that `parse` makes one of. */
+/** A whole number, or a text that `parse` turns into one. */
 function whole(
   what: string,
   parse: (value: string) => unknown,
@@ -128,7 +128,7 @@ function digits(value: string): unknown {
   return /^\d+$/.test(value.trim()) ? Number(value) : value;
 }
 
-/** A text that cannot be read is left as it is, for the schema to say so. */
+/** An invalid text is left unchanged, so that the schema reports it. */
 function fromText(parse: (value: string) => unknown): (value: unknown) => unknown {
   return (value) => {
     if (typeof value !== 'string') return value;
@@ -140,6 +140,6 @@ function fromText(parse: (value: string) => unknown): (value: unknown) => unknow
   };
 }
 
-/** A mapping whose keys all have defaults, so that it can be left out itself. */
+/** A mapping that may be absent, because all of its keys have defaults. */
 export const section = <const T extends z.core.$ZodLooseShape>(shape: T) =>
   z.strictObject(shape, { error: 'must be a mapping of keys to values' }).prefault({} as never);

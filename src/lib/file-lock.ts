@@ -4,34 +4,34 @@ import Database from 'better-sqlite3';
 import { CREATE_NEW, errorCode, NotFollowed, OWNER_ONLY } from './durable.ts';
 import { clearOwner, readOwner, writeOwner } from './lock-owner.ts';
 
-/** A lock that is held. The system drops it with the process, so a kill -9 leaves nothing stale behind. */
+/** A lock that this process has. The system drops it when the process ends, however it ends. */
 export interface FileLock {
-  /** @param file whether the file of the lock stays; not in a folder that is somebody's output */
+  /** @param file whether the lock's file stays; it is removed from a folder of results */
   release(file?: 'keep' | 'remove'): void;
 }
 
-/** Times that a file can be removed under us before something else must be wrong. */
+/** Attempts at a file that others remove in between; after so many, something else is wrong. */
 const TRIES = 100;
-/** Two that try at the same moment can both be refused; tried so often, one of them is not. */
+/** Two processes that try at the same moment can refuse each other; one of them gets the lock within so many attempts. */
 const ATTEMPTS = 4;
-/** Between taking a lock and writing a name there is a moment, milliseconds. */
+/** Milliseconds within which a new owner writes its name. */
 const MOMENT = 1000;
 const PAUSE = 20;
-/** Between two looks of those who take it in turns. */
+/** Milliseconds between two attempts of `lockInTurn`. */
 const TURN = 5;
 
 /**
- * Takes the lock that stands for `path`, or returns null when another process, or another part of this one, has it.
- * Node has no `flock`; SQLite's exclusive transaction on an empty database is the same thing on every platform.
- * The file stays when the lock is released.
- * @throws NotFollowed when the name is that of a link, a FIFO or a folder, and the system's error when the file cannot be made
+ * Takes the lock of the file `path`, which is made. Node has no `flock`; an exclusive SQLite transaction on an empty database does the
+ * same on every platform.
+ * @returns null when another process, or another part of this one, has it
+ * @throws NotFollowed for a link, a FIFO or a folder; the system's error when the file cannot be made
  */
 export function tryLock(path: string): FileLock | null {
   const database = lockFile(path);
   return database === null ? null : held(path, database);
 }
 
-/** The same, for a lock that is held for long: its owner's name lies beside it. */
+/** As `tryLock`, for a lock that is kept for long: the owner's name is written beside it. */
 export function tryOwn(path: string): FileLock | null {
   const lock = tryLock(path);
   if (lock === null) return null;
@@ -46,10 +46,7 @@ export function tryOwn(path: string): FileLock | null {
   };
 }
 
-/**
- * The same, for those who cannot do without it.
- * @param refusal what is thrown; given the owner's name, such as `backfill (process 4711)`
- */
+/** As `tryOwn`, with some attempts. @param refusal makes the error from the owner's name, such as `backfill (process 4711)` */
 export async function own(path: string, refusal: (owner: string) => Error): Promise<FileLock> {
   const end = performance.now() + MOMENT;
   for (let attempt = 1; ; attempt += 1) {
@@ -62,9 +59,9 @@ export async function own(path: string, refusal: (owner: string) => Error): Prom
 }
 
 /**
- * The same as `tryLock`, for those who hold it for a moment each.
+ * As `tryLock`, for a lock that every process has for a moment only.
  * @param patience milliseconds
- * @throws Error when it is not free within that
+ * @throws Error when the lock is not free within that time
  */
 export async function lockInTurn(path: string, patience = Number.POSITIVE_INFINITY): Promise<FileLock> {
   for (let waited = 0; ; waited += TURN) {
@@ -78,9 +75,9 @@ export async function lockInTurn(path: string, patience = Number.POSITIVE_INFINI
 function held(path: string, database: Database.Database): FileLock {
   return {
     release: (file = 'keep') => {
-      // Once only: what is there later may be another's.
+      // Once only: a later lock of this name may be another's.
       if (!database.open) return;
-      // Before it is released: whoever opened it meanwhile sees then that it is nobody's any more.
+      // Before it is released: a process that opened the file in between finds that it was removed.
       if (file === 'remove') removeFile(path);
       database.close();
     },
@@ -91,18 +88,18 @@ function removeFile(path: string): void {
   try {
     unlinkSync(path);
   } catch {
-    // Where an open file cannot be removed it stays, and does no harm.
+    // An open file that cannot be removed does no harm.
   }
 }
 
-/** Held while it is open. */
+/** The database whose transaction is the lock; null when another process has it. */
 function lockFile(path: string): Database.Database | null {
   for (let tries = 0; tries < TRIES; tries += 1) {
     const before = identityOf(path) ?? makeFile(path);
     let database: Database.Database | null = null;
     try {
       database = new Database(path, { timeout: 0, fileMustExist: true });
-      // Nothing is ever written, so no rollback journal is needed beside it.
+      // Nothing is ever written: no rollback journal beside it.
       database.pragma('journal_mode = MEMORY');
       database.exec('BEGIN EXCLUSIVE');
     } catch (error) {
@@ -111,7 +108,7 @@ function lockFile(path: string): Database.Database | null {
       if (identityOf(path) === before) throw error;
       continue;
     }
-    // Its last owner may have removed it between the look and the lock: two owners would have two files of one name.
+    // Its last owner may have removed the file before it was locked: then two owners would have two files of one name.
     if (identityOf(path) === before) return database;
     database.close();
   }
@@ -119,8 +116,8 @@ function lockFile(path: string): Database.Database | null {
 }
 
 /**
- * What tells a file from another of its name; null when there is none. It is looked at by name only: POSIX drops all
- * locks of a process on a file when it closes any descriptor of it. SQLite would follow a symbolic link.
+ * Device, number and birth of a file; null when there is none. By name only, without a descriptor: closing one drops all POSIX
+ * locks of the process on the file. Links are refused, because SQLite would follow them.
  */
 function identityOf(path: string): string | null {
   const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });

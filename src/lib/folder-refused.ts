@@ -1,4 +1,4 @@
-/** A folder that cannot be written: another command writes it now, or what lies there is not this run's. The message says which. */
+/** A folder that cannot be written: another command writes it now, or its content is that of another run. The message says which. */
 export class FolderRefused extends Error {
   readonly why: 'in_use' | 'not_ours';
 

@@ -1,4 +1,4 @@
-/** What a map has under a key; when that is nothing, what `make` makes, which it has from then on. */
+/** The value of a key; a missing one is made and added. */
 export function getOrMake<K, V>(
   map: { get(key: K): V | undefined; set(key: K, value: V): unknown },
   key: K,
@@ -9,7 +9,7 @@ export function getOrMake<K, V>(
   return value;
 }
 
-/** The same for values that can be made again: a map that has so many begins anew. */
+/** As `getOrMake`, for values that can be made again: a map of `most` keys is cleared first. */
 export function getOrMakeAtMost<K, V>(map: Map<K, V>, key: K, make: () => V, most: number): V {
   if (map.size >= most && !map.has(key)) map.clear();
   return getOrMake(map, key, make);

@@ -1,7 +1,6 @@
 /**
- * HalfSipHash-2-4 with 32 bits of output: a keyed hash of short input, some twenty times as quick as an HMAC. Without its
- * key it tells nothing of what was hashed; it is too short to tell two inputs apart, so it only says which are worth a
- * longer look.
+ * HalfSipHash-2-4 with 32 bits of output: a keyed hash of short input, about twenty times as fast as an HMAC. Without the key it
+ * says nothing about the input. It is too short to identify an input, and only selects those worth a longer check.
  */
 export class HalfSip {
   readonly #k0: number;
@@ -13,7 +12,7 @@ export class HalfSip {
     this.#k1 = key.readInt32LE(4);
   }
 
-  /** Of the text's UTF-16 units, low byte first. An unsigned number. */
+  /** Hash of the text's UTF-16 units, low byte first; an unsigned number. */
   ofText(text: string): number {
     const words = text.length >>> 1;
     const odd = text.length % 2 === 1 ? text.charCodeAt(text.length - 1) : 0;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** How many bytes there are, and their SHA-256 in lower-case hex. @throws what the chunks do; the signal's reason */
+/** Number of bytes, and their SHA-256 in lower-case hex. @throws what the chunks throw; the signal's reason */
 export async function hashChunks(
   chunks: AsyncIterable<Buffer>,
   signal?: AbortSignal,

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 
 /**
- * Says which of these packages are not installed, and how to install them, in the versions that millrace is tested with;
- * null when all are there. Loads none of them.
+ * Which of these packages are not installed, and the command that installs the tested versions; null when all are installed. Loads
+ * none of them.
  */
 export function lackOf(packages: readonly string[]): string | null {
   const missing = packages.filter((name) => !isInstalled(name));
@@ -12,13 +12,13 @@ export function lackOf(packages: readonly string[]): string | null {
   return `needs ${missing.join(', ')}, not installed beside millrace: ${installCommand('--omit=optional', ...exact)}`;
 }
 
-/** The command that installs packages where millrace finds them: beside itself, which is another place when it was installed for all. */
+/** The command that installs packages where millrace finds them: beside itself, locally or globally. */
 export function installCommand(...words: readonly string[]): string {
   const beside = new URL('../../../', import.meta.url).pathname;
-  // npm notes what it installs in a folder in that folder's package.json; what it installs for all is noted nowhere.
-  const isForAll =
+  // Beside a local installation is a package.json; beside a global one is none.
+  const isGlobal =
     beside.endsWith('/node_modules/') && !existsSync(new URL('../../../../package.json', import.meta.url));
-  return ['npm install', ...(isForAll ? ['--global'] : []), ...words].join(' ');
+  return ['npm install', ...(isGlobal ? ['--global'] : []), ...words].join(' ');
 }
 
 function isInstalled(name: string): boolean {
@@ -30,7 +30,7 @@ function isInstalled(name: string): boolean {
   }
 }
 
-/** What our own package.json says. */
+/** Our own package.json. */
 export function ownPackage(): {
   readonly version: string;
   readonly optionalDependencies?: Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-/** Whether a value has members to be read by name: an object that is no array. */
+/** True for an object that is not an array. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,11 +1,11 @@
 import { MINUS, QUOTE, skipNumber, skipString } from './json-text.ts';
 
 /**
- * Canonical text of JSON that has been stepped over already: no white space between tokens, strings with only the
- * escapes they need, numbers as they were written. Text that means the same comes out the same.
+ * Canonical text of JSON that was checked before: no white space between tokens, strings with only the escapes they need, numbers as
+ * written.
  */
 
-/** Copies a value to `out`, where there must be room for twice its length. Returns the index in `out` after it. */
+/** Copies a value to `out`, which has room for twice its length. @returns the index in `out` after it */
 export function copyCompact(
   bytes: Uint8Array,
   from: number,
@@ -14,7 +14,7 @@ export function copyCompact(
   at: number,
 ): number {
   let o = at;
-  /** From here on all is as it should be, and waits to be copied in one piece. */
+  /** From here on the text is canonical, and still to be copied in one piece. */
   let kept = from;
   let i = from;
   while (i < to) {
@@ -44,12 +44,12 @@ export function copyCompact(
   return copy(bytes, kept, to, out, o);
 }
 
-/** The same, where `to` is negative unless the text is canonical already. */
+/** As `copyCompact`. @param to negative for text that may not be canonical */
 export function copyJson(bytes: Uint8Array, from: number, to: number, out: Uint8Array, at: number): number {
   return to > 0 ? copy(bytes, from, to, out, at) : copyCompact(bytes, from, -to, out, at);
 }
 
-/** Bytes as they are. Below some length a loop is quicker than the call into the engine. */
+/** Copies bytes unchanged. For short ones a loop is faster than the call into the engine. */
 export function copy(bytes: Uint8Array, from: number, to: number, out: Uint8Array, at: number): number {
   const length = to - from;
   if (length > 96) {
@@ -60,7 +60,7 @@ export function copy(bytes: Uint8Array, from: number, to: number, out: Uint8Arra
   return at + length;
 }
 
-/** A string in quotes; where `to` is negative it has escapes, which are made canonical. Never longer than it was. */
+/** Copies a string with its quotes. @param to negative for a string with escapes, which are made canonical; it gets no longer */
 export function copyText(bytes: Uint8Array, from: number, to: number, out: Uint8Array, at: number): number {
   if (to > 0) return copy(bytes, from, to, out, at);
   const text = canonicalString(bytes, from, -to);
@@ -68,8 +68,8 @@ export function copyText(bytes: Uint8Array, from: number, to: number, out: Uint8
 }
 
 /**
- * A JSON string with the escapes it needs and no others. Lone surrogates and NUL become U+FFFD: DuckDB refuses a whole
- * file for one of the former, PostgreSQL for one of the latter.
+ * A JSON string with only the escapes it needs. Lone surrogates and NUL become U+FFFD: DuckDB refuses a whole file for one of the
+ * former, PostgreSQL for one of the latter.
  */
 export function canonicalString(bytes: Uint8Array, from: number, to: number): Buffer {
   const text = JSON.parse(textOf(bytes, from, to)) as string;
@@ -80,10 +80,10 @@ function textOf(bytes: Uint8Array, from: number, to: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString('utf8');
 }
 
-/** Digits that no exponent-free double overflows on. */
+/** A number of so many characters without an exponent is finite as a double. */
 const SURELY_FINITE = 300;
 
-/** A number beyond every double (1E400) becomes a string with its text: loaders refuse it or make it infinite. */
+/** A number that no double can hold (1E400) becomes a string: loaders would refuse it or make it infinite. */
 function copyAsString(bytes: Uint8Array, from: number, to: number, out: Uint8Array, at: number): number {
   out[at] = QUOTE;
   const end = copy(bytes, from, to, out, at + 1);

@@ -15,13 +15,13 @@ import {
 import { copy } from './json-compact.ts';
 import { Paths, type PathState, type Step } from './json-paths.ts';
 
-/** What is cut out of JSON text. Where paths of several lists name a value, `remove` counts before `mask`. */
+/** What is cut out of JSON text. For a value that several lists name, `remove` counts before `mask`. */
 export interface CutLists {
-  /** Only what these name is kept, with the objects and arrays it stands in; null keeps all. */
+  /** Only the values that these name are kept, with the objects and arrays around them; null keeps all. */
   readonly only: readonly (readonly Step[])[] | null;
-  /** Values that another takes the place of. */
+  /** Values that are replaced by the mask. */
   readonly mask: readonly (readonly Step[])[];
-  /** Members that go with their names. */
+  /** Members that are removed with their names. */
   readonly remove: readonly (readonly Step[])[];
 }
 
@@ -33,23 +33,23 @@ const NULL = Buffer.from('null');
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Cuts what paths name out of objects, in their bytes: whatever is not cut stays as it is written. A member goes with its
- * comma and the white space around it. An element of an array leaves a `null`, so that the others keep their places; a
- * member of the same name as another is a member like any other. Applied to its own result it changes nothing.
+ * Cuts the values that paths name out of the bytes of an object; all other bytes stay unchanged. A member is removed with its comma
+ * and the white space around it. An element of an array becomes `null`, so that the others keep their indexes. Members of the same
+ * name are treated alike. Applied to its own result it changes nothing.
  */
 export class JsonCutter {
   readonly #paths: Paths;
   readonly #keepsAll: boolean;
   readonly #mask: Buffer;
   #bytes: Buffer = NULL;
-  /** Start and end of what is cut, ascending, and what comes in its place. */
+  /** Start and end of each cut, ascending, and its replacement. */
   readonly #from: number[] = [];
   readonly #to: number[] = [];
   readonly #put: Buffer[] = [];
-  /** Whether something is left of the value that was walked through last. */
+  /** True when something is left of the last value. */
   #isLeft = true;
 
-  /** @param mask JSON text in the place of a masked value */
+  /** @param maskText JSON that replaces a masked value */
   constructor({ only, mask, remove }: CutLists, maskText = 'null') {
     this.#paths = new Paths([
       { mark: ONLY, paths: only ?? [] },
@@ -60,16 +60,16 @@ export class JsonCutter {
     this.#mask = Buffer.from(maskText);
   }
 
-  /** Marks of a member of the outermost object: whether its value is not left as it is. */
+  /** True when the value of this member of the outermost object is masked or removed. */
   hides(name: string): boolean {
     const { names, next } = this.#paths.root;
     return (next(names.indexOf(name)).marks & (MASK | REMOVE)) !== 0;
   }
 
   /**
-   * The same bytes when nothing is to be cut.
-   * @param bytes one JSON object, white space around it
-   * @throws JsonFault when it is none, or nested deeper than 200 levels
+   * @param bytes one JSON object, with white space around it
+   * @returns the same buffer when nothing is cut
+   * @throws JsonFault for other text, and for an object nested deeper than 200 levels
    */
   apply(bytes: Buffer): Buffer {
     this.#bytes = bytes;
@@ -106,12 +106,12 @@ export class JsonCutter {
     this.#put.push(put);
   }
 
-  /** Takes back the cuts after so many: what they were in is cut as a whole. */
-  #back(cuts: number): void {
+  /** Drops all cuts after the first `cuts`: the value around them is cut as a whole. */
+  #dropAfter(cuts: number): void {
     this.#from.length = this.#to.length = this.#put.length = cuts;
   }
 
-  /** @returns the index after it. @param kept it is named by `only`, or stands in something that is */
+  /** @returns the index after the value @param outer true when a value around it is kept */
   #value(at: number, state: PathState, outer: boolean, depth: number): number {
     const { marks, inside } = state;
     const kept = outer || (marks & ONLY) !== 0;
@@ -133,7 +133,7 @@ export class JsonCutter {
   #object(at: number, state: PathState, kept: boolean, depth: number): number {
     const bytes = this.#bytes;
     if (depth > DEEPEST) throw new JsonFault('depth', at, `nested deeper than ${DEEPEST} levels`);
-    /** Of this member, white space in front of it included. */
+    /** Start of the member, with the white space before it. */
     let from = at + 1;
     let isAnyLeft = false;
     let i = skipWhite(bytes, from);
@@ -150,8 +150,8 @@ export class JsonCutter {
       if (!isLast && bytes[i] !== COMMA) throw unexpected(bytes, i);
       if (this.#isLeft) isAnyLeft = true;
       else {
-        this.#back(cuts);
-        // One of the commas around it goes, too.
+        this.#dropAfter(cuts);
+        // With one of the commas around it.
         if (isAnyLeft) this.#cut(from - 1, i, NOTHING);
         else this.#cut(from, isLast ? i : i + 1, NOTHING);
       }
@@ -174,7 +174,7 @@ export class JsonCutter {
       const end = this.#value(i, state.next(index), kept, depth + 1);
       if (this.#isLeft) isAnyLeft = true;
       else {
-        this.#back(cuts);
+        this.#dropAfter(cuts);
         this.#cut(i, end, NULL);
       }
       i = skipWhite(bytes, end);
@@ -188,7 +188,7 @@ export class JsonCutter {
   }
 }
 
-/** Of a member's name among those of a state; -1 for any other. @param end after its closing quote, negative with escapes */
+/** Index of a member's name among those of a state; -1 for others. @param end after its closing quote, negative with escapes */
 function indexOf({ names, keys }: PathState, bytes: Buffer, at: number, end: number): number {
   if (keys.length === 0) return -1;
   if (end < 0) return names.indexOf(JSON.parse(bytes.toString('utf8', at, -end)) as string);

@@ -1,14 +1,14 @@
 /**
- * Paths into JSON text: a JSON Pointer (RFC 6901) with wildcards. After each `/` stands
- * - a name: the member of an object with exactly that name, or the element of an array at that index (`0`, `17`);
+ * A step of a path into JSON text. A path is a JSON Pointer (RFC 6901) with wildcards; after each `/` comes
+ * - a name: the member with exactly that name, or the element of an array at that index (`0`, `17`);
  * - `*`: each member and each element;
  * - `**`: any number of levels, also none.
- * In a name `~0` is a tilde, `~1` a slash, `~2` a star. Other than in RFC 6901 a name is not empty: a slash too many would
- * name nothing there is, and all would leave. `*` stands for such a member, too.
+ * In a name `~0` is a tilde, `~1` a slash, `~2` a star. Unlike in RFC 6901 a name is not empty: with a slash too many a path would
+ * name nothing, and redact nothing. `*` matches an empty name.
  */
 export type Step = { readonly name: string } | '*' | '**';
 
-/** @throws Error that says what is wrong with it, and what to write instead */
+/** @throws Error that says what is wrong, and what to write instead */
 export function parsePath(text: string): readonly Step[] {
   if (text === '') throw new Error('is all of the document: name what is in it, such as "/data/name"');
   if (!text.startsWith('/')) {
@@ -38,31 +38,31 @@ function parseStep(text: string): Step {
   return { name: text.replaceAll('~2', '*').replaceAll('~1', '/').replaceAll('~0', '~') };
 }
 
-/** A list of paths and the mark that is on what they name; marks are powers of two. */
+/** Paths, and the mark of the values that they name; marks are powers of two. */
 export interface Marked {
   readonly mark: number;
   readonly paths: readonly (readonly Step[])[];
 }
 
-/** Where a walk through a document stands with regard to many paths at once. */
+/** State of a walk through a document along many paths at once. */
 export interface PathState {
-  /** Of the paths that name this value. */
+  /** Marks of the paths that name this value. */
   readonly marks: number;
-  /** Of the paths that may name something inside it. */
+  /** Marks of the paths that may name something inside it. */
   readonly inside: number;
-  /** Names of members that lead elsewhere than any other name does, as text and as UTF-8. */
+  /** Names of members that the paths have here, as text and as UTF-8. */
   readonly names: readonly string[];
   readonly keys: readonly Buffer[];
-  /** Whether one of the names is an index. */
+  /** True when one of the names is an index. */
   readonly hasIndexes: boolean;
-  /** For each of the names, and for any other name. */
+  /** The next state. @param index of a name; -1 for any other */
   readonly next: (index: number) => PathState;
 }
 
-/** States that are remembered; they depend on the text, too, and are made again where there are more. */
+/** Most states in memory; beyond that they are made again. */
 const REMEMBERED = 4096;
 
-/** Many paths as one automaton, whose states are made when a text first leads to them. */
+/** Many paths as one automaton. A state is made when a document first leads to it. */
 export class Paths {
   readonly #steps: { readonly step: Step | null; readonly mark: number }[] = [];
   readonly #start: number[] = [];
@@ -77,33 +77,33 @@ export class Paths {
       }
   }
 
-  /** Where every walk begins: at the document as a whole. */
+  /** The state at the beginning of a document. */
   get root(): PathState {
     if (this.#states.size > REMEMBERED) this.#states = new Map();
     return this.#stateOf(this.#start);
   }
 
-  /** @param at positions in the paths, each behind a step that was taken */
+  /** @param at positions in the paths, behind matched steps */
   #stateOf(at: readonly number[]): PathState {
     const reached = new Set<number>();
     for (const from of at)
       for (let i = from; ; i += 1) {
         reached.add(i);
-        // It may stand for no level at all.
+        // `**` also matches no level.
         if (this.#steps[i]?.step !== '**') break;
       }
-    const places = [...reached].toSorted((a, b) => a - b);
-    const id = places.join();
+    const positions = [...reached].toSorted((a, b) => a - b);
+    const id = positions.join();
     let state = this.#states.get(id);
-    if (state === undefined) this.#states.set(id, (state = this.#make(places)));
+    if (state === undefined) this.#states.set(id, (state = this.#make(positions)));
     return state;
   }
 
-  #make(places: readonly number[]): PathState {
+  #make(positions: readonly number[]): PathState {
     let [marks, inside] = [0, 0];
     const names = new Set<string>();
-    for (const place of places) {
-      const { step, mark } = this.#steps[place] ?? { step: null, mark: 0 };
+    for (const position of positions) {
+      const { step, mark } = this.#steps[position] ?? { step: null, mark: 0 };
       if (step === null) marks |= mark;
       else inside |= mark;
       if (typeof step === 'object' && step !== null) names.add(step.name);
@@ -116,17 +116,17 @@ export class Paths {
       names: list,
       keys: list.map((name) => Buffer.from(name)),
       hasIndexes: list.some((name) => INDEX.test(name)),
-      next: (index) => (known[index + 1] ??= this.#stateOf(this.#after(places, list[index]))),
+      next: (index) => (known[index + 1] ??= this.#stateOf(this.#after(positions, list[index]))),
     };
   }
 
-  /** @param name undefined for one that no path has here */
-  #after(places: readonly number[], name: string | undefined): number[] {
-    return places.flatMap((place) => {
-      const step = this.#steps[place]?.step ?? null;
+  /** @param name undefined for a name that no path has here */
+  #after(positions: readonly number[], name: string | undefined): number[] {
+    return positions.flatMap((position) => {
+      const step = this.#steps[position]?.step ?? null;
       if (step === null) return [];
-      if (step === '**') return [place];
-      return step === '*' || step.name === name ? [place + 1] : [];
+      if (step === '**') return [position];
+      return step === '*' || step.name === name ? [position + 1] : [];
     });
   }
 }

@@ -11,18 +11,16 @@ import {
   skipValue,
 } from './json-text.ts';
 
-/**
- * Members that an object names twice, in compact canonical JSON. Many readers refuse such text, DuckDB a whole file for one
- * of them; to JSON.parse the last one counts.
- */
-
-/** Keeps the hashes of equal names in different objects apart. */
+/** Makes the hashes of equal names in different objects different. */
 const SPREAD = 0x9e3779b1;
 
-/** True when some object of the value may name a member twice; false only when none does. */
+/**
+ * True when an object of a value, in compact canonical JSON, may name a member twice; false when none does. Many readers refuse such
+ * text, DuckDB a whole file for one of them.
+ */
 export function mayRepeat(bytes: Uint8Array, from: number, to: number): boolean {
   const seen = new Set<number>();
-  /** A number of its own for each object that is open; 0 for an array. */
+  /** A different number for each open object; 0 for an array. */
   const open: number[] = [];
   let objects = 0;
   let i = from;
@@ -48,8 +46,8 @@ export function mayRepeat(bytes: Uint8Array, from: number, to: number): boolean 
 }
 
 /**
- * The same value with each member named once. Of two objects of the same name the members are put together; otherwise the
- * last value counts, as for JSON.parse. Everything else keeps its text and its place.
+ * The value with each member named once. The members of two objects of the same name are merged; otherwise the last value counts, as
+ * for JSON.parse. Everything else keeps its text and its order.
  */
 export function mergeRepeated(value: string): string {
   if (value.startsWith('{')) return mergedObject([value]);
@@ -57,7 +55,7 @@ export function mergeRepeated(value: string): string {
   return `[${itemsOf(value).map(mergeRepeated).join(',')}]`;
 }
 
-/** @param objects of one name, in their order */
+/** @param objects of the same name, in order */
 function mergedObject(objects: readonly string[]): string {
   const members = new Map<string, string[]>();
   for (const object of objects) {
@@ -66,7 +64,7 @@ function mergedObject(objects: readonly string[]): string {
       const key = bytes.toString('utf8', ...name);
       const values = members.get(key) ?? [];
       const text = bytes.toString('utf8', ...value);
-      // An object gives way to what is none, and the other way round.
+      // An object and another value are not merged: the last one counts.
       const isMerged = text.startsWith('{') && values.at(-1)?.startsWith('{') === true;
       members.set(key, isMerged ? [...values, text] : [text]);
     }

@@ -1,16 +1,15 @@
 /**
- * Steps over JSON text as bytes, checking it strictly (RFC 8259) and keeping nothing. Each function takes the index of a
- * value's first byte and returns the index after its last; a byte past the end reads as `undefined` and matches nothing.
- * A value is neither decoded nor built: who wants its exact text copies the bytes in between.
+ * Steps over JSON text as bytes, and checks it strictly (RFC 8259); builds no value. Each function takes the index of a value's first
+ * byte and returns the index after its last. A byte past the end is `undefined` and matches nothing.
  */
 
-/** Levels of nesting that are stepped into; deeper text is refused before it can exhaust the stack. */
+/** Most levels of nesting; deeper text is refused before it exhausts the stack. */
 export const DEEPEST = 200;
 
 /** The text is not JSON, or nested too deeply. */
 export class JsonFault extends Error {
   readonly kind: 'syntax' | 'depth';
-  /** Index of the byte that was not expected. */
+  /** Index of the unexpected byte. */
   readonly at: number;
 
   constructor(kind: 'syntax' | 'depth', at: number, message: string) {
@@ -34,14 +33,14 @@ const PLUS = 0x2b;
 const POINT = 0x2e;
 const ZERO = 0x30;
 const NINE = 0x39;
-const LETTER_E = 0x65;
-const LETTER_U = 0x75;
+const LOWER_E = 0x65;
+const LOWER_U = 0x75;
 const SLASH = 0x2f;
-/** A number of so many characters and no exponent is within a double. */
+/** A number of so many characters without an exponent is finite as a double. */
 const SURELY_FINITE = 300;
 const CASE = 0x20;
 
-/** What has been stepped over stands there as rows write it. */
+/** True while the text stepped over is canonical; see `skipJson`. */
 let isCanonical = true;
 
 export function skipWhite(bytes: Uint8Array, at: number): number {
@@ -54,8 +53,8 @@ export function skipWhite(bytes: Uint8Array, at: number): number {
 }
 
 /**
- * The same as `skipValue`, but negated when the text may not be canonical: white space, an escape that is not needed, a
- * number that may be beyond every double.
+ * As `skipValue`, but negated when the text may not be canonical: it has white space, an unneeded escape, or a number that may be
+ * infinite as a double.
  */
 export function skipJson(bytes: Uint8Array, at: number, depth: number): number {
   isCanonical = true;
@@ -104,7 +103,7 @@ export function skipString(bytes: Uint8Array, at: number): number {
   return -skipEscapedString(bytes, i);
 }
 
-/** Goes on inside a string, at its first backslash or at the byte that ends it wrongly. */
+/** @param from index of the first backslash in a string, or of an invalid byte */
 function skipEscapedString(bytes: Uint8Array, from: number): number {
   let i = from;
   for (;;) {
@@ -118,7 +117,7 @@ function skipEscapedString(bytes: Uint8Array, from: number): number {
 
 function skipEscape(bytes: Uint8Array, at: number): number {
   const c = bytes[at] as number;
-  if (c !== LETTER_U) {
+  if (c !== LOWER_U) {
     if (!(c >= QUOTE && '"\\/bfnrt'.includes(String.fromCharCode(c)))) throw unexpected(bytes, at);
     if (c === SLASH) isCanonical = false;
     return at + 1;
@@ -126,8 +125,8 @@ function skipEscape(bytes: Uint8Array, at: number): number {
   isCanonical = false;
   for (let i = at + 1; i < at + 5; i += 1) {
     const digit = bytes[i] as number;
-    const letter = digit | CASE;
-    if (!((digit >= ZERO && digit <= NINE) || (letter >= 0x61 && letter <= 0x66))) throw unexpected(bytes, i);
+    const lower = digit | CASE;
+    if (!((digit >= ZERO && digit <= NINE) || (lower >= 0x61 && lower <= 0x66))) throw unexpected(bytes, i);
   }
   return at + 5;
 }
@@ -144,9 +143,9 @@ export function skipNumber(bytes: Uint8Array, at: number): number {
     if (!(c >= ZERO && c <= NINE)) throw unexpected(bytes, i);
     while (c >= ZERO && c <= NINE) c = bytes[(i += 1)] as number;
   }
-  if ((c | CASE) !== LETTER_E && i - at <= SURELY_FINITE) return i;
+  if ((c | CASE) !== LOWER_E && i - at <= SURELY_FINITE) return i;
   isCanonical = false;
-  return (c | CASE) === LETTER_E ? skipExponent(bytes, i + 1) : i;
+  return (c | CASE) === LOWER_E ? skipExponent(bytes, i + 1) : i;
 }
 
 function skipExponent(bytes: Uint8Array, at: number): number {
@@ -197,10 +196,7 @@ export function skipColon(bytes: Uint8Array, at: number): number {
   return skipWhite(bytes, i + 1);
 }
 
-/**
- * The members of the object that stands at `at`: where each name stands, its quotes included, and each value.
- * @throws JsonFault where the text is not JSON
- */
+/** The members of the object at `at`: the spans of each name with its quotes, and of each value. @throws JsonFault */
 export function* membersOf(bytes: Uint8Array, at: number): Generator<{ name: Span; value: Span }> {
   let i = skipWhite(bytes, at);
   if (bytes[i] !== OPEN_BRACE) throw unexpected(bytes, i);

@@ -3,10 +3,7 @@ import { dirname } from 'node:path';
 import { makeFolder, OWNER_ONLY, readIfThere, syncFound } from './durable.ts';
 import { writeOnce } from './new-file.ts';
 
-/**
- * The private key in a file: PKCS #8 in PEM. One is made (Ed25519), for its owner only, where there is none; its name is durable once
- * it resolves.
- */
+/** The private key in a file: PKCS #8 in PEM. A missing file is made, with an Ed25519 key and mode 0600. Durable once it resolves. */
 export async function openKeyPem(path: string): Promise<string> {
   const known = readIfThere(path);
   if (known !== null) {

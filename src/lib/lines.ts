@@ -1,8 +1,8 @@
 /** One line of a text, as bytes. */
 export interface Line {
-  /** Counted from 1. */
+  /** From 1. */
   readonly number: number;
-  /** Without its line break; null when it was longer than allowed, and so was not kept. */
+  /** Without its line break; null when it was longer than allowed. */
   readonly bytes: Buffer | null;
   /** Offset of the first byte after the line and its break. */
   readonly end: number;
@@ -15,16 +15,16 @@ const LINE_FEED = 10;
 export interface CutOptions {
   /** Bytes above which a line is not kept. */
   readonly longest?: number | undefined;
-  /** True for a line that nobody needs: it is counted, and most of these are left out. */
+  /** True for a line that is not needed: it is counted, and usually not yielded. */
   readonly passesOver?: ((bytes: Buffer, from: number, to: number) => boolean) | undefined;
-  /** Told of each chunk once its lines were taken and others are asked for: none refers to it any more. */
+  /** Called with a chunk when the caller has finished with its lines, so that the chunk can be used again. */
   readonly onTaken?: ((chunk: Buffer) => void) | undefined;
 }
 
 /**
- * Cuts a stream of bytes at its line feeds, in memory bounded by a chunk and the longest line. Yields the lines of one
- * chunk at a time: a step of an async generator for each line would cost more than the cutting. The last line of a chunk is
- * always among them, and says by its number how many there were.
+ * Cuts a stream of bytes at its line feeds, in memory bounded by a chunk and the longest line. Yields the lines of one chunk at a
+ * time: a step of an async generator for each line would cost more than the cutting. The last line of a chunk is always yielded; its
+ * number says how many there were.
  */
 export async function* cutLines(
   chunks: AsyncIterable<Buffer>,

@@ -1,13 +1,10 @@
 import { once } from 'node:events';
 import type { ListenOptions, Server } from 'node:net';
 
-/**
- * That of `node:http`. Whoever imports it by name has Node load all that the module offers, WebSockets and `fetch` among it, which
- * is a tenth of what a start takes.
- */
+/** Of `node:http`. A named import would load all of the module, WebSockets and `fetch` included: a tenth of the time of a start. */
 export const { createServer } = process.getBuiltinModule('node:http');
 
-/** Begins to listen. @returns the port. @throws the system's error */
+/** @returns the port once the server listens @throws the system's error */
 export async function startListening(
   server: Server,
   options: ListenOptions & { readonly port: number },
@@ -18,12 +15,12 @@ export async function startListening(
   return typeof address === 'object' && address !== null ? address.port : options.port;
 }
 
-/** A host as it stands in a URL. */
+/** A host as in a URL: IPv6 in brackets. */
 export function bracketed(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-/** An `http:` URL that can be called from this machine: the address of every interface is no address to go to. */
+/** The URL with 127.0.0.1 in place of the address of all interfaces, which cannot be called. */
 export function callable(url: string): string {
   return url.replace(/\/\/(0\.0\.0\.0|\[::\])(?=[:/]|$)/, '//127.0.0.1');
 }

@@ -1,11 +1,11 @@
-/** A value that is replaced as a whole, for those who hold on to it: they read it each time, or are told. */
+/** A value that is replaced as a whole. Its users read it each time, or subscribe. */
 export interface Live<T> {
   readonly value: T;
-  /** @param listener told of each later value, for what has to be done when it changes */
+  /** @param listener called with each later value */
   subscribe(listener: (value: T) => void | Promise<void>): void;
 }
 
-/** For who replaces it. */
+/** A `Live` value with the method that replaces it. */
 export class Cell<T> implements Live<T> {
   #value: T;
   readonly #listeners: Parameters<Live<T>['subscribe']>[0][] = [];
@@ -22,7 +22,7 @@ export class Cell<T> implements Live<T> {
     this.#listeners.push(listener);
   }
 
-  /** Resolves when all listeners are done, one after the other; rejects as soon as one does. The value is then the new one. */
+  /** Sets the value, then calls the listeners one after the other. Rejects when one rejects; the rest are not called then. */
   async replace(value: T): Promise<void> {
     this.#value = value;
     for (const listener of this.#listeners) await listener(value);

@@ -1,7 +1,7 @@
 /**
- * Does the work for each item, so many at a time.
+ * Does the work for each item, at most `width` at a time.
  * @returns the results in the order of the items
- * @throws what the first failure was; nothing is begun after it, and what was begun is waited for
+ * @throws the first failure, once all begun work has ended; no other work is begun after it
  */
 export async function mapAtMost<T, R>(
   width: number,

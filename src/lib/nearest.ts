@@ -10,7 +10,7 @@ export function byDistance(word: string, candidates: readonly string[]): string[
   return ranked.sort((a, b) => a.edits - b.edits).map(({ candidate }) => candidate);
 }
 
-/** The candidate that was probably meant: at most a third of the word differs, or two letters of a short one. */
+/** The candidate that was probably meant: at most a third of its characters differ, or two of a short one. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const [best] = byDistance(word, candidates);
   if (best === undefined) return undefined;

@@ -3,7 +3,7 @@ import { link, rename, rm, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CREATE_NEW, errorCode, naming, openPlain, syncFolder, writeAll } from './durable.ts';
 
-/** A file that is written once, from its beginning to its end, under a name that is not yet its own. */
+/** A file that is written once from beginning to end, under a temporary name. */
 export class NewFile {
   readonly path: string;
   readonly handle: FileHandle;
@@ -14,12 +14,12 @@ export class NewFile {
     this.handle = handle;
   }
 
-  /** Makes it, and replaces what was left under that name. @throws the system's error */
+  /** Makes the file, and removes an old one of that name. @throws the system's error */
   static async create(path: string, mode?: number): Promise<NewFile> {
     return new NewFile(path, await made(path, mode));
   }
 
-  /** Written so far. */
+  /** Bytes written so far. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -30,26 +30,26 @@ export class NewFile {
     this.#bytes += chunk.length;
   }
 
-  /** Takes back what was written behind so many bytes. */
+  /** Truncates to so many bytes. */
   async cutTo(bytes: number): Promise<void> {
     await this.handle.truncate(bytes);
     this.#bytes = bytes;
   }
 
-  /** What was written is on disk once it resolves; the name is only after `syncFolder`. */
+  /** Once it resolves, the content is on disk; `syncFolder` makes the name durable. */
   async finish(): Promise<void> {
     await this.handle.sync();
     await this.handle.close();
   }
 
-  /** Removes it. Never rejects. */
+  /** Removes the file. Never rejects. */
   async abandon(): Promise<void> {
     await this.handle.close().catch(() => undefined);
     await unlink(this.path).catch(() => undefined);
   }
 }
 
-/** The same, which hashes what it writes. */
+/** A `NewFile` that hashes what it writes. */
 export class HashedFile extends NewFile {
   readonly #hash = createHash('sha256');
 
@@ -63,10 +63,10 @@ export class HashedFile extends NewFile {
   }
 
   override cutTo(): Promise<void> {
-    return Promise.reject(new Error('what was hashed cannot be taken back'));
+    return Promise.reject(new Error('hashed bytes cannot be cut off'));
   }
 
-  /** Size and hash (lower-case hex), of a file that is finished; to be asked for once. */
+  /** Size and SHA-256 (lower-case hex) of the complete file. Can be called once. */
   facts(): { bytes: number; sha256: string } {
     return { bytes: this.bytes, sha256: this.#hash.digest('hex') };
   }
@@ -77,7 +77,7 @@ async function made(path: string, mode?: number): Promise<FileHandle> {
   return openPlain(path, CREATE_NEW, mode);
 }
 
-/** Lets `fill` write the file, then finishes it; removes it when anything of that fails. */
+/** Has `fill` write the file, and syncs it; removes it when any of that fails. */
 export async function fillNew<F extends NewFile>(
   opening: Promise<F>,
   fill: (file: F) => Promise<void>,
@@ -93,15 +93,15 @@ export async function fillNew<F extends NewFile>(
   }
 }
 
-/** Makes a file with this content, which is on disk once it resolves; its name is only after `syncFolder`. */
+/** Makes a file with this content, which is on disk once it resolves; `syncFolder` makes the name durable. */
 export async function writeNew(path: string, content: Buffer, mode?: number): Promise<void> {
   await fillNew(NewFile.create(path, mode), (file) => file.write(content));
 }
 
-/** Ends the name of what `writeDurably` has not finished. */
+/** Suffix of files that `writeDurably` is writing. */
 export const UNFINISHED = '.tmp';
 
-/** A file that is there whole or not at all, and replaces any other of its name; durable once it resolves. */
+/** Makes or replaces a file; durable once it resolves. A crash leaves all of the content or none. */
 export async function writeDurably(
   folder: string,
   name: string,
@@ -114,11 +114,11 @@ export async function writeDurably(
   await syncFolder(folder);
 }
 
-/** Makes a file that is there whole or not at all; one that is there already stays. Durable once it resolves. */
+/** As `writeDurably`, but keeps a file that exists already. */
 export async function writeOnce(path: string, content: Buffer, mode?: number): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}${UNFINISHED}`;
   await writeNew(temporary, content, mode);
-  // Two processes can be at it: the first one's file counts.
+  // Two processes may do this at the same time: the first file stays.
   await link(temporary, path).catch((error: unknown) => {
     if (errorCode(error) !== 'EEXIST') throw error;
   });

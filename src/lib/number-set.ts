@@ -1,12 +1,9 @@
 import { getOrMake } from './get-or-make.ts';
 
-/** Numbers of one block: 2 KiB. */
+/** Numbers of one block, which has 2 KiB. */
 const BLOCK = 16_384;
 
-/**
- * A set of whole numbers from 0 on, for millions of them: a bit for each number of the blocks that have any. Fastest when they are
- * added in roughly ascending order.
- */
+/** A set of millions of whole numbers from 0 on: a bit for each number of the blocks that have any. */
 export class NumberSet {
   readonly #blocks = new Map<number, Block>();
   #size = 0;
@@ -16,7 +13,7 @@ export class NumberSet {
     return this.#size;
   }
 
-  /** Infinity when it is empty. */
+  /** The least number; Infinity when the set is empty. */
   get least(): number {
     return this.#least;
   }
@@ -41,7 +38,7 @@ export class NumberSet {
     if (number === this.#least) this.#least = this.#seek(number);
   }
 
-  /** The least one that is not below a number; Infinity without any. */
+  /** The least member that is not below a number; Infinity without one. */
   from(number: number): number {
     return number <= this.#least ? this.#least : this.#seek(number);
   }
@@ -57,7 +54,7 @@ export class NumberSet {
     this.#least = Math.min(this.#least, other.#least);
   }
 
-  /** Takes out all that are below a number. */
+  /** Deletes all members below a number. */
   cut(number: number): void {
     if (this.#least >= number) return;
     for (const [at, block] of this.#blocks) {
@@ -95,7 +92,7 @@ class Block {
     return ((this.#bits[low >>> 3] as number) & (1 << (low & 7))) !== 0;
   }
 
-  /** @returns false when it was there */
+  /** @returns false when it is a member already */
   add(low: number): boolean {
     if (this.has(low)) return false;
     this.#bits[low >>> 3] = (this.#bits[low >>> 3] as number) | (1 << (low & 7));
@@ -103,7 +100,7 @@ class Block {
     return true;
   }
 
-  /** @returns false when it was not there */
+  /** @returns false when it is no member */
   delete(low: number): boolean {
     if (!this.has(low)) return false;
     this.#bits[low >>> 3] = (this.#bits[low >>> 3] as number) & ~(1 << (low & 7));
@@ -111,7 +108,7 @@ class Block {
     return true;
   }
 
-  /** The least from a number on. */
+  /** The least member that is not below a number. */
   from(low: number): number | undefined {
     for (let each = low; each < BLOCK; each += 1) {
       const byte = (this.#bits[each >>> 3] as number) >>> (each & 7);

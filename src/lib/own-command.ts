@@ -2,16 +2,16 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { jsonIn } from './parsed.ts';
 
-/** Longest line that is kept of what a command says. */
+/** Longest line of output that is kept, in characters. */
 const LONGEST = 4 * 1024 * 1024;
 
-/** Runs a command of this program beside this process: what it reads and sends takes nothing of this one's thread. */
+/** Runs a command of this program in a process of its own. */
 export function ownCommand(args: readonly string[]): ChildProcess {
   const [, main = ''] = process.argv;
   return spawn(process.execPath, [...process.execArgv, main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
-/** Resolves when it has ended. @returns its exit code; null when a signal ended it */
+/** @returns the exit code once the process has ended; null when a signal ended it */
 export function exitOf(child: ChildProcess): Promise<number | null> {
   return new Promise((resolve) => {
     child.once('error', () => resolve(1));
@@ -19,7 +19,7 @@ export function exitOf(child: ChildProcess): Promise<number | null> {
   });
 }
 
-/** The last line that is not empty, cut where it is too long. */
+/** The last line that is not empty, cut to `LONGEST`. */
 export async function lastLineOf(stream: NodeJS.ReadableStream | null): Promise<string> {
   let last = '';
   if (stream === null) return last;
@@ -27,7 +27,7 @@ export async function lastLineOf(stream: NodeJS.ReadableStream | null): Promise<
   return last;
 }
 
-/** Why a command with `--json` has failed: its last line on stderr, which is a JSON document, or else what it says. */
+/** Why a command with `--json` has failed. @param line its last line on stderr: a JSON document, or text */
 export function reasonIn(line: string): string {
   const { error } = Object(jsonIn(line)) as { error?: { detail?: unknown } };
   const detail = typeof error?.detail === 'string' ? error.detail : line.slice(0, 500);

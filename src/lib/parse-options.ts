@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** The part of JSON Schema that says what may be written. */
+/** The part of JSON Schema that describes options. */
 export interface Written {
   readonly properties?: Readonly<Record<string, Written>>;
   readonly required?: readonly string[];
@@ -13,13 +13,13 @@ export interface Written {
   readonly enum?: readonly unknown[];
   readonly default?: unknown;
   readonly description?: string;
-  /** As fields.ts tells them apart: `duration`, `bytes`. */
+  /** `Kind` of fields.ts, such as `duration`. */
   readonly kind?: string;
   /** Never to be printed. */
   readonly sensitive?: boolean;
 }
 
-/** What is wrong with options; the message names each key: `rotate.bytes: …; partitionBy[0]: …`. */
+/** Invalid options; the message names each key: `rotate.bytes: …; partitionBy[0]: …`. */
 export class OptionsError extends Error {
   readonly issues: readonly z.core.$ZodIssue[];
 
@@ -33,7 +33,7 @@ export class OptionsError extends Error {
   }
 }
 
-/** What a module exports about its options: the parser, which throws OptionsError with all that is wrong, and the schema. */
+/** The parser of a module's options, which throws an OptionsError with all problems, and their schema. */
 export function optionsOf<T>(schema: z.ZodType<T>): {
   parseOptions: (options: unknown) => T;
   optionsSchema: () => Written;
@@ -48,13 +48,13 @@ function parse<T>(schema: z.ZodType<T>, options: unknown): T {
   const result = schema.safeParse(options);
   if (result.success) return result.data;
   const { issues } = result.error;
-  // Beside an unknown key zod leaves out what is told from several keys together: so once more, without it.
+  // With an unknown key zod skips checks over several keys: parsed again without it.
   const unknown = issues.filter((issue) => issue.code === 'unrecognized_keys');
   const rest = unknown.length === 0 ? result : schema.safeParse(without(options, unknown));
   throw new OptionsError([...unknown, ...(rest.error?.issues ?? [])]);
 }
 
-/** JSON Schema of what is written, with what fields.ts says of each value: `kind`, `sensitive`. */
+/** JSON Schema of the options as written, with `kind` and `sensitive` of fields.ts. */
 export function writtenSchema(schema: z.ZodType): Written {
   return z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Written;
 }

@@ -1,6 +1,6 @@
 import { isRecord } from './is-record.ts';
 
-/** What JSON says that others wrote; null where it is none: the parser's own words would quote what it read. */
+/** The value of JSON from others; null when it is invalid. The parser's error would quote the text. */
 export function jsonIn(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -9,13 +9,13 @@ export function jsonIn(text: string): unknown {
   }
 }
 
-/** The members of a JSON object; none of anything else. */
+/** The members of a JSON object; none for anything else. */
 export function membersIn(text: string): Readonly<Record<string, unknown>> {
   const value = jsonIn(text);
   return isRecord(value) ? value : {};
 }
 
-/** What JSON says; the text itself where it is none. */
+/** The value of JSON; the text itself when it is invalid. */
 export function jsonOrSame(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -24,7 +24,7 @@ export function jsonOrSame(text: string): unknown {
   }
 }
 
-/** What percent signs stand for; the text itself where they stand for nothing. */
+/** The percent-decoded text; the text itself when it cannot be decoded. */
 export function decodedOrSame(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -1,24 +1,24 @@
 export type Stop = (signal: AbortSignal) => Promise<void>;
 
-/** What a part has made for those after it, and what stops it, which may flush until its signal aborts. */
+/** A started part: what later parts need of it, and how to stop it. `stop` may flush until its signal aborts. */
 export interface Started<T> {
   readonly made: T;
-  /** Left out where there is nothing to stop. */
+  /** Absent when there is nothing to stop. */
   readonly stop?: Stop;
 }
 
-/** The parts of a system, started one after the other; the last one stops first. */
+/** The parts of a system, started one after the other and stopped in reverse order. */
 export class Parts {
   readonly #onUnclean: (error: unknown, part: string) => void;
   readonly #running: Stop[] = [];
   #stopping: Promise<void> | null = null;
 
-  /** @param onUnclean told when parts could not be stopped either, of the part that could not start */
+  /** @param onUnclean called when a part did not start, and the parts before it could not be stopped */
   constructor(onUnclean: (error: unknown, part: string) => void) {
     this.#onUnclean = onUnclean;
   }
 
-  /** @param start leaves nothing running when it rejects; then the parts before it are stopped again */
+  /** @param start leaves nothing running when it rejects; then the parts before it are stopped */
   async start<T>(name: string, start: () => Started<T> | Promise<Started<T>>): Promise<T> {
     try {
       const { made, stop } = await start();
@@ -30,7 +30,7 @@ export class Parts {
     }
   }
 
-  /** Stops them once, however often it is called. */
+  /** Stops the parts once, however often it is called. */
   readonly stop: Stop = (signal) => (this.#stopping ??= this.#stopAll(signal));
 
   async #stopAll(signal: AbortSignal): Promise<void> {

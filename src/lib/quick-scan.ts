@@ -8,14 +8,14 @@ interface Quick extends WithMemory {
   readonly others: { readonly value: number };
 }
 
-/** Longer texts, deeper ones, and more or longer names are rare. */
+/** Limits of the scan, which hardly any text reaches: bytes, levels, names, bytes of names. */
 const LONGEST = 1024 * 1024;
 const MOST_LEVELS = 1024;
 const MOST_NAMES = 64;
 const NAMES_SIZE = 16 * 1024;
-/** Room behind the text for zeros, at which reading stops. */
+/** Bytes behind the text for zeros, at which reading stops. */
 const ZEROS = 64;
-/** Where things are in the memory, whose beginning is left free: address 0 means that there is nothing. */
+/** Addresses in the memory; address 0 means none. */
 const LEVELS_AT = 1024;
 const SPANS_AT = LEVELS_AT + MOST_LEVELS;
 const NAMES_AT = SPANS_AT + MOST_NAMES * 8;
@@ -25,20 +25,20 @@ interface Engine {
   readonly quick: Quick;
   readonly memory: Buffer;
   readonly spans: Int32Array;
-  /** Whose names are in the memory. */
+  /** Names that are in the memory now. */
   names: Buffer | null;
 }
 
-/** One for all: an instance reserves much more address space than it uses. Undefined until it is needed. */
+/** Shared by all scans: an instance reserves much more address space than it uses. Undefined until the first use. */
 let shared: Engine | null | undefined;
 
-/** Looks through usual JSON objects in WebAssembly; see `quick-scan.as` for what is usual. */
+/** Finds members of usual JSON objects in WebAssembly; `quick-scan.as` says what is usual. */
 export class QuickScan {
   readonly #engine: Engine;
   readonly #names: Buffer;
   readonly #maxDepth: number;
 
-  /** @returns null where the engine cannot run it, and for unusual names */
+  /** @returns null when the engine cannot run it, and for too many names */
   static of(names: readonly string[], maxDepth: number): QuickScan | null {
     const bytes = encoded(names);
     if (names.length > MOST_NAMES || bytes.length > NAMES_SIZE) return null;
@@ -52,19 +52,19 @@ export class QuickScan {
     this.#maxDepth = Math.min(maxDepth, MOST_LEVELS);
   }
 
-  /** Of the text scanned last, whether its JSON stands as rows write it. */
+  /** True when the JSON of the last text was canonical. */
   get isCanonical(): boolean {
     return this.#engine.quick.isCanonical.value !== 0;
   }
 
-  /** Whether it had any member that is not looked for, or one twice. */
+  /** True when the last text had a member that is not searched, or one twice. */
   get hadOthers(): boolean {
     return this.#engine.quick.others.value > 0;
   }
 
   /**
-   * @param spans filled in where it is an object: start and end of each member's value, start -1 where there is none
-   * @returns true for a JSON object; false says nothing
+   * @param spans set for an object: start and end of each member's value; start -1 for a missing one
+   * @returns true for a JSON object; false for text that `Scanner` has to judge
    */
   scan(json: Buffer, spans: Int32Array): boolean {
     if (json.length > LONGEST) return false;
@@ -97,7 +97,7 @@ function newEngine(): Engine | null {
   };
 }
 
-/** Each name as JSON behind its length, and a length of 0. */
+/** Each name as JSON behind its length; a length of 0 at the end. */
 function encoded(names: readonly string[]): Buffer {
   const texts = names.map((name) => Buffer.from(JSON.stringify(name)));
   return Buffer.concat([...texts.flatMap((text) => [lengthOf(text), text]), Buffer.alloc(4)]);

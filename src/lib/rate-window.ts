@@ -1,30 +1,27 @@
-/** Times that are remembered at most: nothing here goes faster. */
+/** Most times remembered; no rate here is higher. */
 const MOST = 1_000_000;
-/** What is sent later than it was allowed must not come upon what is sent at once. */
+/** Lengthens the window a little, because requests leave later than they are allowed. */
 const SLACK = 1.01;
 
-/**
- * Holds a rate strictly: no second has more than it says, however unevenly what it lets go is asked for. Whoever wants it spread over the
- * second does that before.
- */
+/** A strict rate limit: no second has more than it allows. It does not spread requests over the second. */
 export class RateWindow {
   readonly #times: Float64Array;
   readonly #ms: number;
   #next = 0;
 
-  /** @param perSecond above 0; of one that is not whole, the window is as much longer than a second */
+  /** @param perSecond above 0; for a fraction the window is longer than a second */
   constructor(perSecond: number) {
     const count = Math.min(MOST, Math.ceil(perSecond));
     this.#times = new Float64Array(count).fill(-Infinity);
     this.#ms = ((count * 1000) / perSecond) * SLACK;
   }
 
-  /** Milliseconds until one more may go; 0 or less when it may now. @param now monotonic milliseconds */
+  /** Milliseconds until the next request is allowed; 0 or less for now. @param now monotonic milliseconds */
   wait(now: number): number {
     return (this.#times[this.#next] ?? 0) + this.#ms - now;
   }
 
-  /** One goes now. */
+  /** Counts a request. */
   take(now: number): void {
     this.#times[this.#next] = now;
     this.#next = (this.#next + 1) % this.#times.length;

@@ -1,22 +1,22 @@
 import { Bell } from './bell.ts';
 
 interface Limits<T> {
-  /** Weight that may wait of each source before it pauses; the item that reaches it is the last. */
+  /** A source pauses when its waiting items have this weight. */
   readonly most: number;
   readonly weightOf: (item: T) => number;
 }
 
 export interface ReadAhead<S, T> extends Limits<T> {
   readonly open: (source: S) => AsyncIterable<T>;
-  /** Whether a source may be read before its turn. */
+  /** True when the source may be read before its turn. */
   readonly isEarly: (source: S) => boolean;
-  /** Sources that are open at once, the one whose turn it is among them. */
+  /** Sources open at the same time, the current one included. */
   readonly width: number;
 }
 
 /**
- * Hands out sources in their order while the next ones are being read already. The items are the same as without it, in the
- * same order, and what a source throws is thrown behind its last item. When the consumer stops, every source is closed.
+ * Yields sources in order while it reads the next ones. Items and their order are the same as without it, and an error of a source is
+ * thrown after its last item. When the caller stops, every source is closed.
  */
 export async function* readAhead<S, T>(
   sources: AsyncIterable<S>,
@@ -45,9 +45,9 @@ export async function* readAhead<S, T>(
   }
 }
 
-/** A source that is read whether or not somebody asks for its items yet. */
+/** A source that is read before its items are asked for. */
 export class EarlySource<T> {
-  /** Settles when the source is closed; rejects with what it has thrown. */
+  /** Settles when the source is closed; rejects with its error. */
   readonly closed: Promise<void>;
   readonly #limits: Limits<T>;
   readonly #stop: AbortSignal;
@@ -90,7 +90,7 @@ export class EarlySource<T> {
   }
 }
 
-/** The same items; each is shown while `count` others are still handed out before it. */
+/** Yields the items; `show` gets each of them `count` items before. */
 export async function* inSight<T>(
   items: AsyncIterable<T>,
   count: number,

@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 
-/** The path that leads there without links; of what is not there, its absolute one. */
+/** The path without links; the absolute path when it does not exist. */
 export function realPath(path: string): string {
   try {
     return realpathSync(path);

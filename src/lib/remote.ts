@@ -1,6 +1,6 @@
 type Method = (...args: never[]) => unknown;
 
-/** A T in another thread: the methods of it and of its parts, each answering later. What they take and give is cloned. */
+/** The methods of a T in another thread, and of its parts, as asynchronous calls. Arguments and results are cloned. */
 export type Remote<T> = {
   readonly [K in keyof T]: T[K] extends (...args: infer Args) => infer Result
     ? (...args: Args) => Promise<Awaited<Result>>
@@ -9,7 +9,7 @@ export type Remote<T> = {
 
 type MethodsOf<T> = { [K in keyof T & string]: T[K] extends Method ? K : never }[keyof T & string];
 
-/** What can be called on a T: `method`, or `part.method`. */
+/** A method of a T: `method` or `part.method`. */
 export type Operation<T> =
   | MethodsOf<T>
   | { [K in keyof T & string]: T[K] extends object ? `${K}.${MethodsOf<T[K]>}` : never }[keyof T & string];
@@ -20,7 +20,7 @@ export interface Call {
   readonly args: readonly unknown[];
 }
 
-/** @param call hands a call over, and settles with its answer */
+/** @param call performs a call in the other thread */
 export function remoteOf<T>(call: (call: Call) => Promise<unknown>, op = ''): Remote<T> {
   return new Proxy(() => undefined, {
     get: (_, name) => remoteOf(call, op === '' ? String(name) : `${op}.${String(name)}`),
@@ -28,7 +28,7 @@ export function remoteOf<T>(call: (call: Call) => Promise<unknown>, op = ''): Re
   }) as unknown as Remote<T>;
 }
 
-/** Carries out a call. @throws what the method throws */
+/** Performs a call on the target. @throws what the method throws */
 export function perform(target: object, { op, args }: Call): unknown {
   const path = op.split('.');
   const name = path.pop() ?? '';
@@ -37,7 +37,7 @@ export function perform(target: object, { op, args }: Call): unknown {
   return Reflect.apply(Reflect.get(Object(owner) as object, name) as Method, owner, args);
 }
 
-/** Buffers that a value has for itself alone, under `records`: they are handed over, and not copied. */
+/** The buffers under the key `records` of the values: they are transferred instead of cloned. */
 export function transferable(values: readonly unknown[]): ArrayBuffer[] {
   return values.flatMap((value) => {
     const { records } = Object(value) as { readonly records?: unknown };

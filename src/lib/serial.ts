@@ -1,9 +1,9 @@
-/** Runs tasks one after another, in the order they were handed in. A task that fails does not stop the next. */
+/** Runs tasks one after another, in order. A failed task does not stop the next. */
 export class Serial {
   #tail: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
-  /** Tasks handed in and not settled. */
+  /** Tasks that are not settled. */
   get size(): number {
     return this.#waiting;
   }

@@ -1,4 +1,4 @@
-/** A stretch of numbers: from the first, up to before `to`. */
+/** The numbers from `from` up to and without `to`. */
 export interface Stretch {
   readonly from: number;
   readonly to: number;
@@ -7,10 +7,10 @@ export interface Stretch {
 const BASE = 36;
 
 /**
- * Stretches as words: how far it is to the next, how long that is, and so on.
- * @param at what the first distance is counted from
- * @param stretches ascending, none touching the next
- * @param most characters; what has no room is left out
+ * Stretches as text: for each its distance from the end of the previous one and its length, in base 36.
+ * @param at from where the first distance counts
+ * @param stretches ascending, with gaps between them
+ * @param most characters; stretches without room are left out
  */
 export function encodeStretches(at: number, stretches: Iterable<Stretch>, most: number): string {
   let text = '';
@@ -24,7 +24,7 @@ export function encodeStretches(at: number, stretches: Iterable<Stretch>, most: 
   return text;
 }
 
-/** Null for a text that is no such words. */
+/** Null for an invalid text. */
 export function decodeStretches(at: number, text: string): readonly Stretch[] | null {
   const lengths = text === '' ? [] : text.split(' ').map((each) => Number.parseInt(each, BASE));
   const stretches: Stretch[] = [];
@@ -37,7 +37,7 @@ export function decodeStretches(at: number, text: string): readonly Stretch[] | 
   return stretches;
 }
 
-/** Whether a number lies in one of them. @param stretches ascending */
+/** True for a number in one of the stretches. @param stretches ascending */
 export function isWithin(stretches: readonly Stretch[], number: number): boolean {
   let [low, high] = [0, stretches.length];
   while (low < high) {

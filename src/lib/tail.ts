@@ -3,12 +3,12 @@ import type { FileHandle } from 'node:fs/promises';
 const TAIL_BYTES = 64 * 1024;
 const LINE_FEED = 10;
 
-/** The smallest unit in which disks write. */
+/** Bytes that a disk writes at once. */
 const SECTOR = 512;
 
 /**
- * Where the lines end that are whole: behind the last line break below `size`, but in front of a line of the tail of which a
- * sector never came to the disk; 0 when there are none. Lines hold no NUL.
+ * End of the complete lines: behind the last line break below `size`, and before a line with a sector that was never written; 0 when
+ * there are none. Lines contain no NUL.
  */
 export async function lastEnd(handle: FileHandle, size: number): Promise<number> {
   const { bytes, from } = await readBack(handle, size, (tail) => tail.includes(LINE_FEED));
@@ -18,9 +18,8 @@ export async function lastEnd(handle: FileHandle, size: number): Promise<number>
 }
 
 /**
- * Where a sector is empty that a write was to fill, as a power cut leaves it; -1 where none is. A NUL by itself is no hole but
- * damage.
- * @param bytes whole lines, without a NUL when they were written
+ * Position of a sector of zeros, which a power cut leaves of an interrupted write; -1 without one. A single NUL is damage, and no hole.
+ * @param bytes complete lines, written without NULs
  * @param from their position in the file
  */
 export function holeIn(bytes: Buffer, from: number): number {
@@ -33,14 +32,14 @@ export function holeIn(bytes: Buffer, from: number): number {
   return -1;
 }
 
-/** The line whose line break ends at `end`, without it; empty at the beginning of the file. */
+/** The line that ends with the line break before `end`, without it; empty at the beginning of the file. */
 export async function lineBefore(handle: FileHandle, end: number): Promise<Buffer> {
   if (end === 0) return Buffer.alloc(0);
   const { bytes } = await readBack(handle, end - 1, (tail) => tail.includes(LINE_FEED));
   return bytes.subarray(bytes.lastIndexOf(LINE_FEED) + 1);
 }
 
-/** What stands in front of `end`: as much as is enough, or all of it. */
+/** The bytes before `end`: as many as `isEnough` wants, or all. */
 async function readBack(
   handle: FileHandle,
   end: number,

@@ -1,8 +1,8 @@
-/** What has no room of its own any more is counted under this name. */
+/** Name under which the rest is counted when there are too many names. */
 const OTHER = '(other)';
 const LONGEST = 120;
 
-/** Counts by a name that others choose, such as an event type: so many names, and no more. */
+/** Counts by names that others choose, such as event types, with a limit on the number of names. */
 export class Tally {
   readonly #max: number;
   readonly #counts = new Map<string, number>();

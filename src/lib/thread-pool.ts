@@ -1,29 +1,26 @@
 import { constants, getPriority, setPriority } from 'node:os';
 import { parentPort, type Transferable, Worker } from 'node:worker_threads';
 
-/** What a thread of a pool answers a job with. */
+/** Message of a thread of a pool when its job has ended. */
 type Answer<Result> =
   { readonly ok: true; readonly value: Result } | { readonly ok: false; readonly error: unknown };
 
-/** The program of a thread, `<name>.ts` or as it was built. @param beside `import.meta.url` of a module of its folder */
+/** The program of a thread, `<name>.ts` or `.js`. @param beside `import.meta.url` of a module in its folder */
 export function threadProgram(name: string, beside: string): URL {
   return new URL(`${name}.${beside.endsWith('.ts') ? 'ts' : 'js'}`, beside);
 }
 
-/**
- * In a thread of a pool: answers its jobs.
- * @param handOver buffers of a result that are not the thread's any more
- */
+/** In a thread of a pool: performs its jobs. @param transferOf buffers of a result that are transferred */
 export function answerJobs<Result>(
   perform: (work: never) => Result | Promise<Result>,
-  handOver: (result: Result) => readonly Transferable[] = () => [],
+  transferOf: (result: Result) => readonly Transferable[] = () => [],
 ): void {
   const port = parentPort;
   if (port === null) throw new Error('this program runs as a worker thread only');
   const answer = async (work: never): Promise<void> => {
     try {
       const value = await perform(work);
-      port.postMessage({ ok: true, value } satisfies Answer<Result>, handOver(value));
+      port.postMessage({ ok: true, value } satisfies Answer<Result>, transferOf(value));
     } catch (error) {
       port.postMessage({ ok: false, error } satisfies Answer<Result>);
     }
@@ -31,39 +28,38 @@ export function answerJobs<Result>(
   port.on('message', (work) => void answer(work as never));
 }
 
-/** How much later than the thread that receives others have their turn, where cores are short: they get a tenth of its time. */
+/** Added to the nice value: on a busy machine such a thread gets a tenth of the time of the receiving one. */
 const NICER = 10;
 
-/** Has the thread that calls it give way to the one that receives, as far as that is possible. */
+/** Lowers the priority of this thread, where that is possible. */
 export function lowerPriority(): void {
-  // Linux alone takes it for this thread and not for the process.
+  // Only on Linux this is for the thread; elsewhere it is for the process.
   if (process.platform !== 'linux') return;
   try {
     setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + NICER));
   } catch {
-    // Not allowed, as by a unit's SystemCallFilter: then it is one thread among others.
+    // Not allowed, for example by SystemCallFilter of a systemd unit.
   }
 }
 
-/** For short-lived objects, of each thread: what V8 takes otherwise is several times as much, and hardly faster. */
+/** For short-lived objects of each thread: V8's default is several times as much, and hardly faster. */
 const YOUNG_MB = 16;
 
-interface Job<Work> {
+interface Job<Work, Result> extends PendingJob<Result> {
   readonly work: Work;
-  readonly handOver: readonly Transferable[];
+  readonly transfer: readonly Transferable[];
 }
 
-interface Waiting<Result> {
+interface PendingJob<Result> {
   readonly resolve: (value: Result) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /**
- * Threads of one program that take jobs, each whichever comes next, one at a time.
+ * Threads of one program. Each performs one job at a time, in the order of the jobs. A thread starts with `start`, or when a job finds
+ * no free one.
  *
- * Modes: idle → running, by `start` or with the first job. Either → ended, by `close` or when a thread dies: every job rejects, and the
- * other threads end.
- * Without `start` a thread is started when a job finds no other free.
+ * Modes: open → ended, by `close` or when a thread dies: every job rejects, and all threads end.
  */
 export class ThreadPool<Work, Result> {
   readonly #program: URL;
@@ -71,13 +67,13 @@ export class ThreadPool<Work, Result> {
   readonly #size: number;
   readonly #threads: Worker[] = [];
   readonly #free: Worker[] = [];
-  readonly #jobs: (Job<Work> & Waiting<Result>)[] = [];
-  readonly #running = new Map<Worker, Waiting<Result>>();
+  readonly #jobs: Job<Work, Result>[] = [];
+  readonly #running = new Map<Worker, PendingJob<Result>>();
   #ended: Error | null = null;
 
   /**
    * @param program calls `answerJobs`
-   * @param data what each thread gets as `workerData`
+   * @param data `workerData` of each thread
    */
   constructor(program: URL, data: unknown, size: number) {
     this.#program = program;
@@ -85,25 +81,22 @@ export class ThreadPool<Work, Result> {
     this.#size = size;
   }
 
-  /** No job is taken any more. */
+  /** True when every job rejects. */
   get hasEnded(): boolean {
     return this.#ended !== null;
   }
 
-  /** Starts the threads before there are jobs: each takes a while to load its program. */
+  /** Starts all threads before there are jobs: each needs time to load its program. */
   start(): void {
     while (this.#threads.length < this.#size) this.#startOne();
   }
 
-  /**
-   * Rejects with what the job threw, or what ended the pool.
-   * @param handOver buffers of the work that are the thread's from now on
-   */
-  run(work: Work, handOver: readonly Transferable[] = []): Promise<Result> {
+  /** Rejects with the error of the job, or of the pool. @param transfer buffers of the work */
+  run(work: Work, transfer: readonly Transferable[] = []): Promise<Result> {
     if (this.#ended !== null) return Promise.reject(this.#ended);
     if (this.#free.length === 0 && this.#threads.length < this.#size) this.#startOne();
     return new Promise((resolve, reject) => {
-      this.#jobs.push({ work, handOver, resolve, reject });
+      this.#jobs.push({ work, transfer, resolve, reject });
       this.#next();
     });
   }
@@ -121,11 +114,11 @@ export class ThreadPool<Work, Result> {
     this.#threads.push(thread);
     this.#free.push(thread);
     thread.on('message', (answer: Answer<Result>) => {
-      const waiting = this.#running.get(thread);
+      const job = this.#running.get(thread);
       this.#running.delete(thread);
       this.#free.push(thread);
-      if (answer.ok) waiting?.resolve(answer.value);
-      else waiting?.reject(answer.error);
+      if (answer.ok) job?.resolve(answer.value);
+      else job?.reject(answer.error);
       this.#next();
     });
     thread.on('error', (error) => this.#end(error));
@@ -138,7 +131,7 @@ export class ThreadPool<Work, Result> {
     if (thread === undefined || job === undefined) return;
     this.#free.pop();
     this.#running.set(thread, job);
-    thread.postMessage(job.work, job.handOver);
+    thread.postMessage(job.work, job.transfer);
   }
 
   #end(why: Error): void {

@@ -46,7 +46,7 @@ export function formatDuration(ms: number): string {
   return format(ms, ['d', 'h', 'm', 's'], MILLISECONDS, 'ms');
 }
 
-/** What is still to come, such as `90s` or `50m`: what takes minutes is not told to the second. */
+/** A remaining time, rounded up to seconds, from two minutes on to minutes: `90s`, `50m`. */
 export function formatAbout(ms: number): string {
   const unit = ms < 120_000 ? 1000 : 60_000;
   return formatDuration(Math.ceil(ms / unit) * unit);
@@ -67,7 +67,7 @@ function scale(
   return scaled;
 }
 
-/** Takes the unit that leaves the smallest whole number, so 10,000,000 is `10MB` and 10,485,760 is `10MiB`. */
+/** Uses the unit with the smallest whole number: 10,000,000 is `10MB` and 10,485,760 is `10MiB`. */
 function format(
   value: number,
   names: readonly string[],

@@ -1,10 +1,10 @@
-/** Texts up to this length are written quicker here than by a call into Node. */
+/** Texts up to this length are written faster here than by a call into Node. */
 const SHORT = 64;
 
-/** Bytes that a UTF-16 unit takes at most. */
+/** Most bytes of a UTF-16 unit. */
 export const UNIT_BYTES = 3;
 
-/** Bytes of a text in UTF-8. */
+/** Length of a text in UTF-8. */
 export function byteLength(text: string): number {
   if (text.length > SHORT) return Buffer.byteLength(text);
   for (let unit = 0; unit < text.length; unit += 1) {

@@ -5,7 +5,7 @@ export function isUuid(text: string): boolean {
   return UUID.test(text);
 }
 
-/** Version 8, of a hash's first 16 bytes, which it changes. */
+/** A UUID of version 8 from the first 16 bytes of a hash, which this changes. */
 export function uuidOfHash(hash: Buffer): string {
   hash[6] = ((hash[6] ?? 0) & 0x0f) | 0x80;
   hash[8] = ((hash[8] ?? 0) & 0x3f) | 0x80;

@@ -1,43 +1,43 @@
 import { join } from 'node:path';
-import { asideFiles, CHAIN_START, hashLine, readTip, type ChainTip } from './chained-log.ts';
+import { CHAIN_START, hashLine, readTip, rotatedFiles, type ChainTip } from './chained-log.ts';
 import { errorCode, readPlain } from './durable.ts';
 import { cutLines } from './lines.ts';
 
-/** One line as it stands in a chained log; what was logged is beside these. */
+/** The fields that every line of a chained log has. */
 export interface ChainedLine {
   readonly n: number;
   /** ISO 8601. */
   readonly at: string;
   readonly prev: string;
-  /** Lines up to this number were removed, the oldest of too many. */
+  /** Lines up to this number were removed with the oldest files. */
   readonly cleared?: number;
 }
 
 export interface ChainReport {
   readonly lines: number;
-  /** Number of the first line that is kept; 0 when there is none. */
+  /** Number of the first line; 0 when there is none. */
   readonly first: number;
-  /** Of the last line. */
+  /** The last line. */
   readonly head: ChainTip;
-  /** What is not as it was written; each names file and line. */
+  /** What was changed or is missing, each with file and line. */
   readonly problems: readonly string[];
 }
 
 /**
- * Holds a chained log against itself: numbers, hashes, and the head beside it.
- * @param head a hash noted elsewhere, which must be that of one of the lines
+ * Checks the numbers and hashes of a chained log, and its head file.
+ * @param head a hash noted elsewhere, which one of the lines must have
  */
 export async function verifyChain(
   folder: string,
   name: string,
   { head, onLine }: { readonly head?: string; readonly onLine?: (line: ChainedLine) => void } = {},
 ): Promise<ChainReport> {
-  // Before the lines: one that is added meanwhile is then only further than the head.
+  // Read before the lines, so that a line added in between is only beyond the head.
   const written = readTip(folder, name);
   const problems: string[] = [];
   let [before, lines, first, cleared] = [CHAIN_START, 0, 0, 0];
   let isKnown = head === undefined;
-  const files = [...(await asideFiles(folder, name)).map(({ file }) => file), `${name}.jsonl`];
+  const files = [...rotatedFiles(folder, name).map(({ file }) => file), `${name}.jsonl`];
   for (const file of files) {
     for await (const { number, bytes } of wholeLines(join(folder, file))) {
       const where = `${file}:${number}`;
@@ -69,7 +69,7 @@ function linkProblems(where: string, line: ChainedLine, before: ChainTip): strin
   return line.prev === before.hash ? [] : [`${where}: line ${before.n}, before it, was changed`];
 }
 
-/** Without a last line that has no end: it is being written, or was when the process died. */
+/** Leaves out a last line without its line break: it is being written, or was when a process ended. */
 async function* wholeLines(path: string): AsyncGenerator<{ number: number; bytes: Buffer }> {
   try {
     for await (const lines of cutLines(readPlain(path)))
@@ -82,9 +82,9 @@ async function* wholeLines(path: string): AsyncGenerator<{ number: number; bytes
 function parse(bytes: Buffer): ChainedLine | null {
   try {
     const line = JSON.parse(bytes.toString('utf8')) as Partial<ChainedLine> | null;
-    const fits =
+    const isValid =
       Number.isSafeInteger(line?.n) && typeof line?.prev === 'string' && typeof line.at === 'string';
-    return fits ? (line as ChainedLine) : null;
+    return isValid ? (line as ChainedLine) : null;
   } catch {
     return null;
   }

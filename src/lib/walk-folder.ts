@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from './durable.ts';
 
-/** What lies below a folder; paths relative to it, `/`-separated, in order of their text. */
+/** The content of a folder and those below it: relative paths, `/`-separated, in order of their text. */
 export interface Walked {
   /** Plain files. */
   readonly files: readonly string[];
@@ -14,9 +14,9 @@ export interface Walked {
 }
 
 export interface WalkOptions {
-  /** Folders that are not entered, absolute. */
+  /** Absolute paths of folders that are not entered. */
   readonly exclude?: readonly string[];
-  /** Whether a folder may be gone when it is looked into; the others must be there. */
+  /** True when a folder may be missing when it is listed. */
   readonly mayGo?: (folder: string) => boolean;
 }
 

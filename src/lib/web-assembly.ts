@@ -1,4 +1,4 @@
-/** The part of the engine's interface that is used here; the types of Node have none of it. */
+/** The part of the engine's interface that is used here; Node's types lack it. */
 declare const WebAssembly: {
   validate(bytes: Uint8Array): boolean;
   Module: new (bytes: Uint8Array) => object;
@@ -11,13 +11,13 @@ export interface WithMemory {
 
 const PAGE = 64 * 1024;
 
-/** What a module exports; null where the engine cannot run it, which may lack SIMD. */
+/** The exports of a module; null when the engine cannot run it, for example without SIMD. */
 export function exportsOf(module: Uint8Array): unknown {
   if (!WebAssembly.validate(module)) return null;
   return new WebAssembly.Instance(new WebAssembly.Module(module)).exports;
 }
 
-/** Makes the memory at least so large; views of it are to be made afterwards. */
+/** Grows the memory to at least so many bytes. Existing views of it become invalid. */
 export function growTo({ memory }: WithMemory, bytes: number): void {
   memory.grow(Math.max(0, Math.ceil((bytes - memory.buffer.byteLength) / PAGE)));
 }

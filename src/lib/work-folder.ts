@@ -8,7 +8,7 @@ import { FolderRefused } from './folder-refused.ts';
 const LOCK = '.millrace-lock';
 const TRIES = 10;
 
-/** A folder that one command at a time writes, whichever command that is. */
+/** A folder that one command at a time writes. */
 export class WorkFolder {
   readonly path: string;
   readonly #lock: FileLock;
@@ -19,7 +19,7 @@ export class WorkFolder {
   }
 
   /**
-   * Makes the folder if there is none, and holds it until `release` or the end of the process, however that comes.
+   * Makes the folder if it is missing, and locks it until `release` or the end of the process.
    * @throws FolderRefused; NotFollowed, or the system's error
    */
   static async take(path: string, mode = 0o777): Promise<WorkFolder> {
@@ -41,26 +41,26 @@ export class WorkFolder {
   }
 }
 
-/** Where work for a URL is done, unless the user says where: one folder for each. */
+/** The default work folder for a URL. */
 export function workFolderFor(url: string): string {
   return join('data', 'work', encodeURIComponent(url));
 }
 
-/** A run that keeps in its folder how far it is. */
+/** A run that keeps its progress in its folder. */
 export interface Run {
-  /** What it is called, such as `replay`. */
+  /** Such as `replay`. */
   readonly kind: string;
-  /** Equal for those that can continue with each other's work. */
+  /** Equal for runs that can continue each other. */
   readonly fingerprint: string;
-  /** Whether this one may. */
+  /** True when the user allows this run to continue another. */
   readonly resume: boolean;
-  /** What to do about a run with another fingerprint. */
+  /** Advice for the error when the fingerprint differs. */
   readonly otherwise: string;
 }
 
 /**
- * Whether a run continues with what an earlier one has left in its folder.
- * @param left fingerprint of the earlier one; null when there is none, or all of it is done
+ * True when a run continues an earlier one in its folder.
+ * @param left fingerprint of the unfinished earlier run; null without one
  * @throws FolderRefused
  */
 export function goesOn(folder: string, left: string | null, run: Run): boolean {
@@ -76,7 +76,7 @@ export function goesOn(folder: string, left: string | null, run: Run): boolean {
   return true;
 }
 
-/** What was written of a run's state under a name; null when nothing was. @throws FolderRefused when it cannot be read */
+/** A saved state; null when there is none. @throws FolderRefused when it cannot be read */
 export function readState(folder: string, name: string): unknown {
   const path = join(folder, name);
   try {
@@ -88,7 +88,7 @@ export function readState(folder: string, name: string): unknown {
   }
 }
 
-/** Writes the state of a run as JSON. It is there whole or as it was before; durable once it resolves. */
+/** Replaces a state, as JSON; durable once it resolves. A crash leaves the old or the new one. */
 export async function writeState(folder: string, name: string, state: object, mode?: number): Promise<void> {
   await writeDurably(folder, name, `${JSON.stringify(state)}\n`, mode);
 }

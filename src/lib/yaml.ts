@@ -1,18 +1,18 @@
 import { isNode, LineCounter, parseDocument } from 'yaml';
 
-/** A parsed text that still knows where each value stood. */
+/** A parsed text, with the position of each value. */
 export interface YamlText {
   readonly value: unknown;
-  /** Where the value at a path stands, or the nearest thing around it that exists; nulls when there is none. */
+  /** Position of the value at a path, or of the nearest existing one around it; nulls without one. */
   locate(path: readonly (string | number)[]): {
     readonly line: number | null;
     readonly column: number | null;
   };
 }
 
-/** The text is no YAML. */
+/** The text is not valid YAML. */
 export class YamlFault extends Error {
-  /** `3:7: what is wrong`; one without a place when it is the whole. */
+  /** Such as `3:7: what is wrong`; without a position when it is about the whole text. */
   readonly faults: readonly string[];
 
   constructor(faults: readonly string[], options?: ErrorOptions) {
