@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { folderError, messageOf } from '../core/errors.ts';
 import { syncFolder } from '../lib/durable.ts';
 import { jsonIn } from '../lib/parsed.ts';
-import { goesOn } from '../lib/work-folder.ts';
+import { continuesRun } from '../lib/work-folder.ts';
 import type { DeltaTables } from './delta/delta-tables.ts';
 import { type ExportStep, exportStep, standingIn } from './export-step.ts';
 import type { WrittenFile } from './outputs.ts';
@@ -59,7 +59,7 @@ export class StepLog {
     const { terms } = options;
     try {
       const read = await readStepLog(target.lines());
-      goesOn(target.url, read.found === null ? null : JSON.stringify(read.found), {
+      continuesRun(target.url, read.found === null ? null : JSON.stringify(read.found), {
         kind: 'export',
         fingerprint: JSON.stringify(terms),
         resume: true,

@@ -7,7 +7,7 @@ import { HourTally } from './hour-counts.ts';
 import { bodyHashOf, knownBy } from './identity.ts';
 import { entryOfRecordAt } from './receipt-entries.ts';
 import type { RecentEntries } from './receipt-feed.ts';
-import { entryRecord, NO_ID, partsAt, type Fingerprint, type RecordParts } from './segments/format.ts';
+import { entryRecord, NO_ID, partsAt, type EventHashes, type RecordParts } from './segments/format.ts';
 import type { Frame } from './segments/log.ts';
 import { bodyAt, identityAt, identityOf, rowAt, sourceAndId } from './segments/records.ts';
 import type { SetAside } from './set-aside.ts';
@@ -103,7 +103,7 @@ function addEntry(frame: Frame, entry: string, { receivedAt }: RecordParts): num
 }
 
 /** @param key replaces the event's id, where the source gives one */
-function identify(identity: Buffer, bodyHash: string, key: string | undefined): Fingerprint {
+function identify(identity: Buffer, bodyHash: string, key: string | undefined): EventHashes {
   return knownBy(key === undefined ? identity : identityOf(sourceAndId(identity).source, key), bodyHash);
 }
 

@@ -37,7 +37,7 @@ interface OpenedDatabase {
 
 /**
  * Opens the journal's database as its only owner: SQLite's exclusive lock, which the kernel drops with the process. Checks all of
- * the database and repairs it from the second note. A missing database is made anew only where no file of a journal is left.
+ * the database and repairs it from the second note. A missing database counts as new only where no other file of a journal is left.
  *
  * @throws MillraceError journal_in_use, journal_missing, journal_damaged, journal_unreadable, folder_unwritable
  */

@@ -1,7 +1,7 @@
 import type { StoreBase } from './events.ts';
 import { digestOf } from './identity.ts';
 import { digestIn, SealedIds, type Known } from './sealed-ids.ts';
-import { KEY_BYTES, NO_ID, type Fingerprint } from './segments/format.ts';
+import { KEY_BYTES, NO_ID, type EventHashes } from './segments/format.ts';
 
 /** Ids of the generation in memory that `expire` deletes in one call. */
 const EXPIRE_AT_ONCE = 5000;
@@ -81,7 +81,7 @@ export class SeenIds {
   }
 
   /** Adds an id found in a record at start. @param at since when it counts, milliseconds since the epoch */
-  restore({ key, digest }: Fingerprint, seq: number, at: number): void {
+  restore({ key, digest }: EventHashes, seq: number, at: number): void {
     this.#note(key, { digest: digest === NO_ID.digest ? null : digest, at, seq, row: 0 });
   }
 
@@ -90,7 +90,7 @@ export class SeenIds {
    * @param now milliseconds since the epoch
    * @param seq of its event if it is `new`; 0 where it gets no record
    */
-  add({ key, digest }: Fingerprint, now: number, seq: number): DedupResult {
+  add({ key, digest }: EventHashes, now: number, seq: number): DedupResult {
     const known = this.#find(key, now);
     if (known === null) {
       this.#remember(key, { digest, at: now, seq, row: 0 });
@@ -154,7 +154,7 @@ export class SeenIds {
   }
 
   /** Deletes the digests of erased events. Their ids stay known: the same id is `reused` from then on, whatever its bytes. */
-  forget(ids: readonly Fingerprint[]): void {
+  forget(ids: readonly EventHashes[]): void {
     if (ids.length > 0) this.#deleteStale(Infinity);
     for (const { key, digest } of ids) {
       this.#forget(key, digest, false);

@@ -3,12 +3,12 @@ import type { AsideEntries } from './aside-entries.ts';
 import type { SeenIds } from './dedup.ts';
 import type { ErasedAlone } from './erased-alone.ts';
 import type { StoreBase } from './events.ts';
-import { fingerprintsOfRows, ownedRows, type OwnedRow } from './owned-rows.ts';
+import { hashesOfRows, ownedRows, type OwnedRow } from './owned-rows.ts';
 import { entryOfSeq } from './receipt-entries.ts';
 import type { AsideTable } from './schema.ts';
 import type { Scrubber } from './scrub.ts';
 import { eraseGaps, eraseRecords, ownedAfter } from './segments/erasing.ts';
-import type { Fingerprint } from './segments/format.ts';
+import type { EventHashes } from './segments/format.ts';
 
 /** Events or rows examined in one step: a few milliseconds, so that deliveries hardly wait. */
 const SLICE = 2000;
@@ -86,7 +86,7 @@ export class Eraser {
   }
 
   /** Forgets events that other stores had; their records may be gone from here. `firstStepAfterForgetting` follows. */
-  forgetIds(ids: readonly Fingerprint[]): void {
+  forgetIds(ids: readonly EventHashes[]): void {
     this.#securely(() => this.#forget(ids));
     this.#hasForgotten = true;
   }
@@ -174,14 +174,14 @@ export class Eraser {
     const keys = owned.map(({ key }) => key);
     const entries = asideEntries.of(KIND[table], keys);
     this.#saveEntries(owned, ({ key }) => entries.get(key));
-    seen.forget(fingerprintsOfRows(db, table, keys));
+    seen.forget(hashesOfRows(db, table, keys));
     if (table === 'dead_letters') alone.addDeadLetters(keys);
     const remove = db.prepare(`DELETE FROM ${table} WHERE key = ?`);
     for (const key of keys) remove.run(key);
     this.#count(table, owned);
   }
 
-  #forget(ids: readonly Fingerprint[]): void {
+  #forget(ids: readonly EventHashes[]): void {
     this.#parts.transactions.run(() => this.#parts.seen.forget(ids));
   }
 

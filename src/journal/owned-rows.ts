@@ -1,9 +1,9 @@
 import type Database from 'better-sqlite3';
 import type { Owners } from '../core/erasure.ts';
 import { USER_MALFORMED } from '../core/ingest.ts';
-import { allKnownBy, bodyHashOf } from './identity.ts';
+import { possibleHashes, bodyHashOf } from './identity.ts';
 import type { AsideTable } from './schema.ts';
-import type { Fingerprint } from './segments/format.ts';
+import type { EventHashes } from './segments/format.ts';
 
 /** A row of a subject, and the erasure requests that cover it. */
 export interface OwnedRow {
@@ -28,15 +28,15 @@ const OWNER_UNKNOWN: Readonly<Record<AsideTable, string>> = {
   quarantine: `user IS NULL OR reasons LIKE '%"${USER_MALFORMED}"%' OR reasons LIKE '%"damaged"%'`,
 };
 
-export function fingerprintsOfRows(
+export function hashesOfRows(
   db: Database.Database,
   table: AsideTable,
   keys: readonly number[],
-): Fingerprint[] {
+): EventHashes[] {
   const select = db.prepare(`SELECT source, id, user, type, body FROM ${table} WHERE key = ?`).raw();
   return keys.flatMap((key) => {
     const [source, id, user, type, body] = select.get(key) as [string, string, string | null, string, Buffer];
-    return allKnownBy({ source, id, user, type, bodyHash: bodyHashOf(body) });
+    return possibleHashes({ source, id, user, type, bodyHash: bodyHashOf(body) });
   });
 }
 

@@ -18,7 +18,7 @@ export type Reply =
       readonly detail: string;
     };
 
-/** Operations that change no file: after an error of theirs the journal can go on receiving. */
+/** Operations that change no file: after their errors the journal can still receive. */
 const READS: ReadonlySet<string> = new Set<Operation<Store>>([
   'read',
   'checkpoints.load',

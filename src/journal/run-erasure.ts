@@ -1,7 +1,7 @@
 import type { ErasureRun, Subject, TakenOut } from '../core/erasure.ts';
 import type { Remote } from '../lib/remote.ts';
 import type { EraseStep } from './erase.ts';
-import { allKnownBy } from './identity.ts';
+import { possibleHashes } from './identity.ts';
 import type { Store } from './store.ts';
 
 type RemoteEraser = Remote<Store>['eraser'];
@@ -63,5 +63,5 @@ export async function performSteps(
 /** Forgets the ids of events that other stores erase. */
 export async function forgetEvents(eraser: RemoteEraser, events: readonly TakenOut[]): Promise<void> {
   for (let at = 0; at < events.length; at += FORGET_AT_ONCE)
-    await eraser.forgetIds(events.slice(at, at + FORGET_AT_ONCE).flatMap(allKnownBy));
+    await eraser.forgetIds(events.slice(at, at + FORGET_AT_ONCE).flatMap(possibleHashes));
 }

@@ -25,7 +25,7 @@ import { Retention, SEAL } from './retention.ts';
 import { RouteRecords } from './route-records.ts';
 import { Scrubber } from './scrub.ts';
 import { NOTE, NoteKeeper } from './second-note.ts';
-import { fingerprintAt, NO_ID, partsAt } from './segments/format.ts';
+import { hashesAt, NO_ID, partsAt } from './segments/format.ts';
 import { headsAfter, type HeadColumns } from './segments/heads.ts';
 import { pageAfter, rowOf, type DamagedRecord, type PageLimits } from './segments/pages.ts';
 import { bodyAt, encodeRecords, rowAt, withRedactions, type Page } from './segments/records.ts';
@@ -123,7 +123,7 @@ export class Store {
     for (const { item } of this.#events.log.items(savedUpTo + 1)) {
       if (item.kind === 'frame') ({ writtenAt } = item);
       if (item.kind !== 'record' || item.seq <= savedUpTo) continue;
-      const id = fingerprintAt(item.bytes, item.pos);
+      const id = hashesAt(item.bytes, item.pos);
       // The head of its frame may be damaged.
       const at = Math.max(writtenAt, item.receivedAt);
       if (id.key !== NO_ID.key) this.#seen.restore(id, item.seq, at);

@@ -20,7 +20,7 @@ export function bracketed(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-/** The URL with 127.0.0.1 in place of the address of all interfaces, which cannot be called. */
+/** The URL with 127.0.0.1 for the address of all interfaces, which cannot be called. */
 export function callable(url: string): string {
   return url.replace(/\/\/(0\.0\.0\.0|\[::\])(?=[:/]|$)/, '//127.0.0.1');
 }

@@ -63,7 +63,7 @@ export interface Run {
  * @param left fingerprint of the unfinished earlier run; null without one
  * @throws FolderRefused
  */
-export function goesOn(folder: string, left: string | null, run: Run): boolean {
+export function continuesRun(folder: string, left: string | null, run: Run): boolean {
   const { kind, fingerprint, resume, otherwise } = run;
   if (left === null) return false;
   if (!resume)

@@ -6,7 +6,7 @@ import { AppendFile } from '../lib/append-file.ts';
 import { cutLines } from '../lib/lines.ts';
 import { FolderRefused } from '../lib/folder-refused.ts';
 import { fillNew, NewFile } from '../lib/new-file.ts';
-import { goesOn, readState, WorkFolder, writeState } from '../lib/work-folder.ts';
+import { continuesRun, readState, WorkFolder, writeState } from '../lib/work-folder.ts';
 import type { Counts } from './counts.ts';
 import type { Position } from './tracker.ts';
 import type { Unit } from './unit.ts';
@@ -83,7 +83,7 @@ export class Checkpoint {
       const isOver = state?.done === true && !resume;
       const otherwise = '--resume needs the same inputs, filters and targets';
       const run = { kind: 'replay', fingerprint, resume, otherwise };
-      if (plan !== null && goesOn(folder, isOver ? null : plan.fingerprint, run))
+      if (plan !== null && continuesRun(folder, isOver ? null : plan.fingerprint, run))
         return new Checkpoint(own, plan, state);
       if (plan === null && !isOver) refuseForeignFiles(folder);
       return new Checkpoint(own, await begin(folder, options), null);

@@ -70,7 +70,7 @@ test('what came with a known id and other bytes is in quarantine once, killed at
   left.push(between, await killed(path));
   for (const [step, folder] of left.entries()) {
     const again = openStore(folder);
-    // Nobody was answered, so all of it comes again.
+    // None of it was answered, so all of it comes again.
     again.append(batch(), NOW + 1);
     expect(
       allIn(again).map(({ id }) => id),
@@ -84,8 +84,8 @@ test('what came with a known id and other bytes is in quarantine once, killed at
   }
 });
 
-/** Puts something back, and is killed when its frame is written and the database does not say so yet. */
-async function putBack(path: string, work: (store: Store) => void): Promise<string> {
+/** Appends events again, and is killed when their frame is written and the database does not know it yet. */
+async function killedWhileReappending(path: string, work: (store: Store) => void): Promise<string> {
   const store = openStore(path);
   const copy = join(await temporaryFolder(), 'copy');
   const remove = vi.spyOn(store.setAside, 'remove').mockImplementationOnce(() => {
@@ -99,7 +99,7 @@ async function putBack(path: string, work: (store: Store) => void): Promise<stri
 }
 
 test('killed while an event is released, it is in the journal once and in quarantine no more', async () => {
-  const copy = await putBack(await temporaryFolder(), (store) => {
+  const copy = await killedWhileReappending(await temporaryFolder(), (store) => {
     store.append(batchOf(named('q', 'r'), '[]'), NOW);
     store.release(1, { records: encodeRecords([{ event: named('q')[0]! }]) }, NOW);
   });
@@ -116,16 +116,16 @@ test('killed while an event is released, it is in the journal once and in quaran
 
 const HIDDEN = [{ redact: ['/data/name'], fields: DEFAULT_FIELDS }];
 
-test('killed while dead letters are retried, they wait for their sink, which had left, and are letters no more', async () => {
-  const copy = await putBack(await temporaryFolder(), (store) => {
+test('killed while dead letters are retried, they wait for their sink, which had left, and are dead letters no more', async () => {
+  const copy = await killedWhileReappending(await temporaryFolder(), (store) => {
     store.cursors.open('hubs');
     append(store, 'a', 'b', 'c');
     const about = { destination: 'events', code: 'made_up', reason: '', diedAt: NOW };
-    const letters = [
+    const deadLetters = [
       { seq: 1, ...about },
       { seq: 2, ...about, redactions: HIDDEN },
     ];
-    store.addDeadLetters({ sink: 'hubs', upTo: 3, letters });
+    store.addDeadLetters({ sink: 'hubs', upTo: 3, letters: deadLetters });
     store.cursors.leave('hubs');
     store.retryDeadLetters({ keys: [1, 2] }, NOW);
   });
@@ -136,7 +136,7 @@ test('killed while dead letters are retried, they wait for their sink, which had
     ['b', {}],
     ['c', {}],
     ['a', { only: ['hubs:events'] }],
-    // Where no route says any more what it has to go without, this does.
+    // No route has these redactions any more.
     ['b', { only: ['hubs:events'], redactions: HIDDEN }],
   ]);
   expect(store.cursors.open('hubs')).toBe(3);
@@ -155,7 +155,7 @@ test('ids whose frame has lost its head count from when their events were receiv
   expect(append(openStore(path), 'a', 'b', 'c')).toEqual([0, 0, 3]);
 });
 
-test('what was put back on a disk with no room for the rest is not put back by the next try', async () => {
+test('what was appended again on a disk with no room for the rest is not appended once more by the next try', async () => {
   const path = await temporaryFolder();
   const store = openStore(path);
   store.cursors.open('slow');

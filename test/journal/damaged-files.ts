@@ -21,8 +21,8 @@ const ROUTES = [
 ];
 const INVALID = JSON.stringify([{ code: 'team_missing', detail: 'made-up' }]);
 
-/** What a journal was told: the test's own list. Both sinks get all; `a` has confirmed the first four, and refused the second. */
-export const TOLD = {
+/** What was given to a journal: the test's own list. Both sinks get all; `a` has confirmed the first four, and refused the second. */
+export const GIVEN = {
   accepted: Array.from({ length: 12 }, (_, n) => `e${n + 1}`),
   confirmed: { a: 4, b: 0 },
   quarantined: ['q1', 'q2'],
@@ -31,9 +31,9 @@ export const TOLD = {
 
 /** Each byte of it is changed in turn. */
 function smallEvent(id: string): Event {
-  const nobody = { team: null, user: null, clientUser: null, headers: {} };
+  const noOne = { team: null, user: null, clientUser: null, headers: {} };
   return makeEvent({
-    ...nobody,
+    ...noOne,
     id,
     type: 'made.up',
     receivedAt: NOW,
@@ -48,7 +48,7 @@ export function makeJournal(folder: string): { readonly killed: Files; readonly 
   store.cursors.open('a');
   store.cursors.open('b');
   const accept = (...ids: readonly string[]): void => void store.append(batchOf(ids.map(smallEvent)), NOW);
-  const { accepted, quarantined } = TOLD;
+  const { accepted, quarantined } = GIVEN;
   accept(...accepted.slice(0, 3));
   store.append(batchOf([smallEvent(quarantined[0])], INVALID), NOW);
   accept(...accepted.slice(3, 5));
@@ -59,7 +59,7 @@ export function makeJournal(folder: string): { readonly killed: Files; readonly 
     upTo: 2,
     letters: [{ seq: 2, destination: null, code: 'made_up', reason: '', diedAt: NOW }],
   });
-  store.cursors.move([['a', TOLD.confirmed.a]]);
+  store.cursors.move([['a', GIVEN.confirmed.a]]);
   store.checkpoints.save('source/partition-0', '17');
   accept(...accepted.slice(5, 8));
   store.saveProgress();
@@ -83,12 +83,12 @@ export function filesIn(folder: string): Files {
 export interface Found {
   /** Code of a refusal; null when it opened. */
   readonly refused: string | null;
-  /** What is not as it was told, in words, and not named either; empty for none. */
+  /** What differs from what was given, in words, and is not named as lost; empty for none. */
   readonly silent: readonly string[];
   readonly account: JournalAccount | null;
 }
 
-/** Opens a journal, and holds what it has against what it was told. */
+/** Opens a journal, and compares what it has with what it was given. */
 export function judge(folder: string, made: (id: string) => Event = smallEvent): Found {
   let store: Store;
   try {
@@ -100,7 +100,7 @@ export function judge(folder: string, made: (id: string) => Event = smallEvent):
   try {
     const silent: string[] = [];
     const losses: string[] = [];
-    for (const [sink, confirmed] of Object.entries(TOLD.confirmed)) {
+    for (const [sink, confirmed] of Object.entries(GIVEN.confirmed)) {
       const isKnown = store.cursors.known().some(([name]) => name === sink);
       if (!isKnown) silent.push(`sink ${sink} is new`);
       const got = new Map<string, JournalEvent>();
@@ -111,7 +111,7 @@ export function judge(folder: string, made: (id: string) => Event = smallEvent):
         if (last === undefined) break;
         at = last.seq;
       }
-      for (const id of TOLD.accepted.slice(confirmed)) {
+      for (const id of GIVEN.accepted.slice(confirmed)) {
         const body = got.get(id)?.handling.only === undefined ? got.get(id)?.body : undefined;
         if (body?.equals(made(id).body) !== true) losses.push(`${sink} lacks ${id}`);
       }
@@ -119,13 +119,13 @@ export function judge(folder: string, made: (id: string) => Event = smallEvent):
     const routes = JSON.stringify(store.routes.read().eras.map(({ tables }) => tables));
     if (routes !== JSON.stringify([[ROUTES]])) silent.push(`routes are ${routes}`);
     const quarantined = decodeRecords(store.setAside.listQuarantine({}, true).records);
-    for (const id of TOLD.quarantined)
+    for (const id of GIVEN.quarantined)
       if (!quarantined.some((event) => event.id === id)) losses.push(`quarantine lacks ${id}`);
-    const letters = decodeRecords(store.setAside.list({}, true).records);
-    // Sent again after all, where its sink was put back.
+    const deadLetters = decodeRecords(store.setAside.list({}, true).records);
+    // It is sent again where the cursor of its sink is an older one.
     const again = store.cursors.known().find(([sink]) => sink === 'a')?.[1] ?? 0;
-    for (const id of TOLD.dead)
-      if (again >= 2 && !letters.some((event) => event.id === id)) losses.push(`dead letters lack ${id}`);
+    for (const id of GIVEN.dead)
+      if (again >= 2 && !deadLetters.some((event) => event.id === id)) losses.push(`dead letters lack ${id}`);
     const account = store.account(0, Infinity);
     const isNamed = (account.damaged ?? []).some(({ n }) => n > 0) && store.status(NOW).damaged > 0;
     return { refused: null, silent: [...silent, ...(isNamed ? [] : losses)], account };

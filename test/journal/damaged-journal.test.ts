@@ -17,7 +17,7 @@ import {
   put,
   SHARDS,
   silentWith,
-  TOLD,
+  GIVEN,
 } from './damaged-files.ts';
 import { BOUNDS, NOW } from './support.ts';
 
@@ -65,7 +65,7 @@ test('fault 48: without database and second note a start is refused, says what w
     ['a', 0],
     ['b', 0],
   ]);
-  expect(store.lastSeq).toBe(TOLD.accepted.length);
+  expect(store.lastSeq).toBe(GIVEN.accepted.length);
   expect(store.account(0, 2 * NOW).counts).toContainEqual(
     expect.objectContaining({ kind: 'accepted', n: 12 }),
   );

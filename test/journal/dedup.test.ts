@@ -4,19 +4,19 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { openDatabase } from '../../src/journal/database.ts';
 import { SeenIds, type DedupResult } from '../../src/journal/dedup.ts';
-import { allKnownBy, bodyHashOf, knownBy } from '../../src/journal/identity.ts';
-import { NO_ID, type Fingerprint } from '../../src/journal/segments/format.ts';
+import { possibleHashes, bodyHashOf, knownBy } from '../../src/journal/identity.ts';
+import { NO_ID, type EventHashes } from '../../src/journal/segments/format.ts';
 import { identityOf } from '../../src/journal/segments/records.ts';
 import { Transactions } from '../../src/journal/transactions.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
 const WEEK = 7 * 86_400_000;
-function named(id: string, source = 'webhooks', body = `body of ${id}`): Fingerprint {
+function named(id: string, source = 'webhooks', body = `body of ${id}`): EventHashes {
   return knownBy(identityOf(source, id), bodyHashOf(Buffer.from(body)));
 }
 
 /** What stands in the records of the segments: all that was added with a seq. */
-type Records = (readonly [id: Fingerprint, seq: number, at: number])[];
+type Records = (readonly [id: EventHashes, seq: number, at: number])[];
 
 interface Tables {
   readonly db: Database.Database;
@@ -201,7 +201,7 @@ test('what is forgotten has no digest in any state of a generation, and its id i
   const known = ids
     .slice(4)
     .map((id) => ({ id, bodyHash: bodyHashOf(Buffer.from(`body of ${id}`)) }))
-    .flatMap((one) => allKnownBy({ ...one, source: 'webhooks', user: null, type: 'x' }));
+    .flatMap((one) => possibleHashes({ ...one, source: 'webhooks', user: null, type: 'x' }));
   transactions.run(() => seen.forget(known));
   const whole = [...hashesIn(db, 'sealed_ids'), ...hashesIn(db, 'recent_ids')].filter(
     ({ length }) => length > 12,

@@ -29,8 +29,8 @@ test.skipIf(lack !== null)(
     const folder = await temporaryFolder();
     const limited = 'ulimit -n 64; exec "$0" "$@"';
     const node = [process.execPath, '--input-type=module', '--eval', script(folder)];
-    const told = execFileSync('bash', ['-c', limited, ...node], { encoding: 'utf8' });
+    const output = execFileSync('bash', ['-c', limited, ...node], { encoding: 'utf8' });
     const short = ['journal_full', expect.stringContaining('raise ulimit -n')];
-    expect(JSON.parse(told)).toEqual([short, short, 'rolled', 2]);
+    expect(JSON.parse(output)).toEqual([short, short, 'rolled', 2]);
   },
 );

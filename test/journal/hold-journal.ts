@@ -5,7 +5,7 @@ import { SqliteJournal } from '../../src/journal/sqlite-journal.ts';
 import { makeEvent } from '../support/events.ts';
 import { roomyJournal } from '../support/inline-journal.ts';
 
-// A process that opens the journal, appends as many events as it is told, each its own commit, and holds on.
+// A process that opens the journal, appends so many events, each in a commit, and keeps the journal open.
 const [path = '', count = '0'] = process.argv.slice(2);
 try {
   const journal = await SqliteJournal.open(roomyJournal(path, systemClock, { dedupWindow: 1e12 }));

@@ -64,7 +64,7 @@ function append(numbers: readonly number[], size: number, isInvalid: boolean): C
     }
     for (const [index, event] of events.entries()) {
       const answer = answers[index] ?? NaN;
-      // Other bytes under a known id are told apart by their size alone here, and are not looked at.
+      // Known ids come with bytes of the same or another size: a duplicate, or a reused id.
       if (isKnown(event.id)) {
         expect([0, -2]).toContain(answer);
         if (answer === 0) model.counts.duplicates += 1;

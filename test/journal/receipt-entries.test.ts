@@ -151,7 +151,7 @@ test('what was signed is forgotten, and what was put between is read', async () 
   append(5, 15);
   store.receipts.hold({ ...log, seq: 9 });
   append(15, 20);
-  // Without its own entry: as what is put back.
+  // Without its own entry, as an event that is appended again.
   store.receipts.hold(null);
   append(20, 25);
   store.receipts.hold({ ...log, seq: 12 });

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { Event } from '../../src/core/event.ts';
 import type { SearchQuery } from '../../src/core/search.ts';
 import type { EraseStep } from '../../src/journal/erase.ts';
-import { readStretch, SearchIndex } from '../../src/journal/search/search-index.ts';
+import { readRange, SearchIndex } from '../../src/journal/search/search-index.ts';
 import { JournalSearch } from '../../src/journal/search/search.ts';
 import { encodeRecords, rowAt } from '../../src/journal/segments/records.ts';
 import type { Store } from '../../src/journal/store.ts';
@@ -47,9 +47,9 @@ function indexOf(folder: string): SearchIndex {
 
 /** Reads as the other thread does, a chunk at a time, each handed over. */
 function build(index: SearchIndex, folder: string, { firstSeq, lastSeq }: Span): void {
-  index.look(firstSeq, lastSeq);
+  index.update(firstSeq, lastSeq);
   for (let next = index.next(); next !== null; next = index.next()) {
-    const read = readStretch(folder, next);
+    const read = readRange(folder, next);
     index.add(structuredClone(read, { transfer: [read.chunk.buffer] }));
   }
 }
@@ -155,7 +155,7 @@ test('an index of several chunks in one segment, handed over between threads, fi
   expect(late).toMatchObject({ seq: 36_000, journaledAt: NOW });
 });
 
-test('what is set aside is found newest first, whoever it is of and however that is written', async () => {
+test('what is set aside is found newest first, by any user and however the id is written', async () => {
   const folder = await temporaryFolder();
   const store = openStore(folder);
   const { setAside } = store;
@@ -166,7 +166,7 @@ test('what is set aside is found newest first, whoever it is of and however that
   });
   for (const event of events) {
     const records = encodeRecords([{ event }]);
-    store.addDeadLetter({ ...LETTER, seq: 0 }, { records });
+    store.addDeadLetter({ ...ABOUT, seq: 0 }, { records });
     setAside.quarantine('[]', rowAt(Buffer.from(records), 0), event.body);
   }
   const byKey = new Map(events.map((event, n) => [n + 1, event]));
@@ -177,14 +177,14 @@ test('what is set aside is found newest first, whoever it is of and however that
             .filter((key) => key < (query.before ?? 99) && key > (query.after ?? 0))
             .slice(0, query.limit)
         : expected(byKey, query);
-    const letters = setAside.list({ newestOf: query }, false).about;
-    expect([query, letters.map(({ key }) => key)]).toEqual([query, wanted]);
+    const deadLetters = setAside.list({ newestOf: query }, false).about;
+    expect([query, deadLetters.map(({ key }) => key)]).toEqual([query, wanted]);
     const quarantined = setAside.listQuarantine({ newestOf: query }, true).about;
     expect([query, quarantined.map(({ key }) => key)]).toEqual([query, wanted]);
   }
 });
 
-const LETTER = { sink: 's', destination: null, code: 'c', reason: 'r', attempts: 1, diedAt: NOW };
+const ABOUT = { sink: 's', destination: null, code: 'c', reason: 'r', attempts: 1, diedAt: NOW };
 
 test('the newest are there first, and the answer says of how many it is', async () => {
   const folder = await temporaryFolder();

@@ -51,15 +51,15 @@ describe('append and read', () => {
     const journal = await open(await temporaryFolder(), {
       onFailure: ({ detail }) => failures.push(detail),
     });
-    const told: number[] = [];
+    const notified: number[] = [];
     journal.subscribe(() => {
       throw new Error('made up');
     });
-    journal.subscribe((seq) => told.push(seq));
+    journal.subscribe((seq) => notified.push(seq));
     const accepted = journal.accept(makeEvent());
     expect(await accepted).toEqual({ status: 'accepted', seq: 1 });
     await journal.settled();
-    expect({ told, failures }).toEqual({ told: [1], failures: [expect.stringContaining('made up')] });
+    expect({ notified, failures }).toEqual({ notified: [1], failures: [expect.stringContaining('made up')] });
     await expect(journal.accept(makeEvent())).rejects.toMatchObject({ code: 'journal_failed' });
   });
 
@@ -162,10 +162,10 @@ describe('quarantine and dead letters', () => {
     const journal = await open(await temporaryFolder());
     await journal.accept(makeEvent());
     const [event] = await journal.read(0, ALL);
-    const letter = { code: 'c', reason: 'r', attempts: 1, diedAt: 5, event: event! };
+    const about = { code: 'c', reason: 'r', attempts: 1, diedAt: 5, event: event! };
     for (const target of ['hubs', 'gone', 'hubs:events']) {
       const [sink = '', destination = null] = target.split(':');
-      await journal.addDeadLetter({ ...letter, sink, destination });
+      await journal.addDeadLetter({ ...about, sink, destination });
     }
     const operations = operationsOf(journal, { hasSink: (name) => name === 'hubs' });
     expect(await operations.retryDeadLetters({})).toEqual({ retried: 2, kept: 1 });
@@ -211,7 +211,7 @@ describe('quarantine and dead letters', () => {
     const journal = await open(await temporaryFolder());
     await journal.accept(makeEvent());
     const [event] = await journal.read(0, ALL);
-    const letter = {
+    const about = {
       sink: 'hubs',
       destination: 'events',
       code: 'too_large',
@@ -219,9 +219,9 @@ describe('quarantine and dead letters', () => {
       attempts: 2,
       diedAt: 5,
     };
-    await journal.addDeadLetter({ ...letter, event: event! });
+    await journal.addDeadLetter({ ...about, event: event! });
     expect(await journal.listDeadLetters({ sink: 'other' })).toEqual([]);
-    expect(await journal.listDeadLetters({ sink: 'hubs' })).toEqual([{ key: 1, ...letter, event }]);
+    expect(await journal.listDeadLetters({ sink: 'hubs' })).toEqual([{ key: 1, ...about, event }]);
     expect(await journal.retryDeadLetters({})).toBe(1);
     expect(await journal.listDeadLetters({})).toEqual([]);
     expect(await journal.read(1, ALL)).toMatchObject([
@@ -252,7 +252,7 @@ describe('limits', () => {
     journal.moveCursor('slow', 3);
     await journal.flush();
     expect(await journal.accept(makeEvent({ body }))).toMatchObject({ status: 'accepted' });
-    // A segment here has one event: the oldest goes, on a slow machine all that are settled, and what is not stays.
+    // A segment here has one event: the oldest is removed, on a slow machine all settled ones, and no other.
     expect([2, 3, 4]).toContain((await journal.status()).firstSeq);
   });
 
@@ -270,7 +270,7 @@ describe('limits', () => {
     clock.leap(8 * DAY);
     // A call is answered after those before it: the status sees what maintenance left.
     expect(await journal.status()).toMatchObject({ events: 1, firstSeq: 2, lastSeq: 2 });
-    // A command has no sinks of its own: nobody there can say what is settled.
+    // A command has no sinks, and so cannot say what is settled.
     await journal.close();
     const command = await open(path, { clock, create: false });
     clock.leap(DAY);

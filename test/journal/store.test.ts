@@ -151,7 +151,7 @@ test('no sink continues for one that is not there, or under a name that has a cu
   const store = open(await temporaryFolder());
   store.cursors.open('a');
   store.cursors.open('b');
-  expect(() => store.cursors.succeed('nobody', 'c')).toThrow('c cannot continue for nobody');
+  expect(() => store.cursors.succeed('missing', 'c')).toThrow('c cannot continue for missing');
   expect(() => store.cursors.succeed('a', 'b')).toThrow('b cannot continue for a');
 });
 
@@ -173,42 +173,39 @@ test.each([
   ['another user', 'user-second', 2],
   ['other headers', 'header-second', 3],
   ['another id', 'id-second', 4],
-])(
-  'a record with %s is not what was written: noted once, and delivered to nobody',
-  async (_what, text, flip) => {
-    const path = await temporaryFolder();
-    const first = open(path);
-    const second = makeEvent({
-      id: 'id-second',
-      user: 'user-second',
-      headers: { 'webhook-id': 'header-second' },
-      body: Buffer.from('{"marker":"second"}'),
-    });
-    first.append(batchOf([...named('a'), second, ...named('c')]), NOW);
-    first.close();
-    const [segment = ''] = segmentsOf(path);
-    const bytes = readFileSync(segment);
-    const inside = bytes.indexOf(text) + text.length - 3;
-    bytes[inside] = bytes[inside]! ^ flip;
-    writeFileSync(segment, bytes);
-    const store = open(path);
-    const { damaged } = store.read(0, ALL, NOW);
-    expect(damaged).toMatchObject([{ seq: 2, id: expect.stringContaining('id-') as string }]);
-    expect(eventsIn(store).map(({ id, seq, handling }) => [id, seq, handling.only])).toEqual([
-      ['a', 1, undefined],
-      ['', 2, []],
-      ['c', 3, undefined],
-    ]);
-    expect(store.read(1, ALL, NOW).damaged).toEqual([]);
-    expect(store.status(NOW)).toMatchObject({ damaged: 1, quarantined: 1 });
-  },
-);
+])('a record with %s is damaged: noted once, and delivered to no one', async (_what, text, flip) => {
+  const path = await temporaryFolder();
+  const first = open(path);
+  const second = makeEvent({
+    id: 'id-second',
+    user: 'user-second',
+    headers: { 'webhook-id': 'header-second' },
+    body: Buffer.from('{"marker":"second"}'),
+  });
+  first.append(batchOf([...named('a'), second, ...named('c')]), NOW);
+  first.close();
+  const [segment = ''] = segmentsOf(path);
+  const bytes = readFileSync(segment);
+  const inside = bytes.indexOf(text) + text.length - 3;
+  bytes[inside] = bytes[inside]! ^ flip;
+  writeFileSync(segment, bytes);
+  const store = open(path);
+  const { damaged } = store.read(0, ALL, NOW);
+  expect(damaged).toMatchObject([{ seq: 2, id: expect.stringContaining('id-') as string }]);
+  expect(eventsIn(store).map(({ id, seq, handling }) => [id, seq, handling.only])).toEqual([
+    ['a', 1, undefined],
+    ['', 2, []],
+    ['c', 3, undefined],
+  ]);
+  expect(store.read(1, ALL, NOW).damaged).toEqual([]);
+  expect(store.status(NOW)).toMatchObject({ damaged: 1, quarantined: 1 });
+});
 
 function fail(code: string): Error {
   return Object.assign(new Error('made-up'), { code });
 }
 
-test('what cannot be done is told apart: full, unreadable while reading, failed while writing', async () => {
+test('failures are distinguished: full, unreadable while reading, failed while writing', async () => {
   const store = open(await temporaryFolder());
   const codeOf = (op: string, error: Error): string | null => {
     const work = vi.spyOn(store, op as 'status').mockImplementationOnce(() => {
@@ -231,7 +228,7 @@ test('what cannot be done is told apart: full, unreadable while reading, failed 
   expect(codeOf('maintain', fail('SQLITE_IOERR_WRITE'))).toBe('journal_failed');
 });
 
-test('after a full disk nothing is tried for half a second, and then it is; at once where the clock is put back', async () => {
+test('after a full disk nothing is tried for half a second, and then it is; at once where the clock was set back', async () => {
   for (const [waited, later] of [
     [499, 500],
     [null, -3_600_000],

@@ -42,7 +42,7 @@ test('the tail has the newest events without a hole, within its bytes; what it h
   expect(inTail(tail, 1997)).toEqual([1998, 1999, 2000]);
 });
 
-test('while nobody has read nearly as far it keeps nothing, and again once somebody comes near', () => {
+test('while no one has read nearly as far it keeps nothing, and again once somebody comes near', () => {
   const tail = new Tail(1e6);
   tail.push(at(20_000));
   expect(inTail(tail, 3)).toBe(null);

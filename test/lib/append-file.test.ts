@@ -105,7 +105,7 @@ test('appends that wait at the same time share a sync', async () => {
   await file.close();
 });
 
-test('lines that are found are made durable, whoever wrote them: a process that was killed had no time to', async () => {
+test('lines that are found are made durable: the process that wrote them may have been killed before its sync', async () => {
   for (const found of ['one\ntwo\n', 'one\ntorn']) {
     const path = await newPath();
     writeFileSync(path, found);
@@ -319,7 +319,7 @@ test('in random histories the file is what was confirmed, line by line, after ea
           expect(readFileSync(path, 'utf8')).toBe(confirmed);
           vi.restoreAllMocks();
         } else {
-          // Nobody closes a file that dies; what a torn write leaves has no line break.
+          // After a crash the file is not closed; an interrupted write leaves no line break.
           vi.restoreAllMocks();
           await file.release();
           appendFileSync(path, step.torn);

@@ -22,7 +22,7 @@ const linesOf = (file: string): string[] => readFileSync(file, 'utf8').split('\n
 const problemsOf = async (folder: string): Promise<string> =>
   (await verifyChain(folder, 'made-up')).problems.join('\n');
 
-test('each line has the hash of the one before it, and nobody else can read the file', async () => {
+test('each line has the hash of the one before it, and only the owner can read the file', async () => {
   const { folder, file } = await written(3);
   const lines = linesOf(file);
   expect(lines).toHaveLength(3);
@@ -70,7 +70,7 @@ test('what was cut off stays missing when the log continues', async () => {
   expect(await problemsOf(folder)).toContain('line 5 follows line 2');
 });
 
-test('a hash noted elsewhere shows a log that was made anew', async () => {
+test('a hash noted elsewhere shows a log that was made again', async () => {
   const { folder, file } = await written(3);
   const { head } = await verifyChain(folder, 'made-up');
   expect((await verifyChain(folder, 'made-up', { head: head.hash })).problems).toEqual([]);
@@ -108,7 +108,7 @@ test('it grows no further than its limits; the chain continues over files, and w
   const report = await verifyChain(folder, 'made-up');
   expect(report.problems).toEqual([]);
   expect(report.first).toBeGreaterThan(1);
-  // Whoever removes one more is found out.
+  // One more removed file is noticed.
   const oldest = names.toSorted()[0] ?? '';
   const kept = readFileSync(join(folder, oldest));
   rmSync(join(folder, oldest));

@@ -15,7 +15,7 @@ async function* inPieces(text: Buffer, sizes: readonly number[]): AsyncGenerator
   yield text.subarray(at);
 }
 
-test('lines that nobody needs are left out, and counted: numbers, offsets and all others stay', async () => {
+test('lines that are not needed are left out, and counted: numbers, offsets and all others stay', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(line, { maxLength: 20 }),
@@ -63,7 +63,7 @@ test('lines that nobody needs are left out, and counted: numbers, offsets and al
   );
 });
 
-test('of the lines of one chunk that nobody needs, only the last is there', async () => {
+test('of the lines of one chunk that are not needed, only the last is there', async () => {
   const text = Buffer.from('a\n'.repeat(1000));
   const numbers: number[] = [];
   for await (const lines of cutLines(inPieces(text, [1000]), { passesOver: () => true }))

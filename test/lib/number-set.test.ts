@@ -30,7 +30,7 @@ it('holds what a Set holds, in order', () => {
   );
 });
 
-it('finds what follows a number, takes in another set, and lets go of what is below a number, as lists do', () => {
+it('finds what follows a number, adds another set, and deletes what is below a number, as lists do', () => {
   const numbers = fc.array(number, { maxLength: 100 });
   fc.assert(
     fc.property(numbers, numbers, number, (own, others, at) => {

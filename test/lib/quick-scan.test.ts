@@ -64,7 +64,7 @@ test.each([
   ['{"a":1,"b":2}', true],
   ['{"b":{}}', true],
   ['{"a":{},"event_type":"x","a":1}', true],
-])('%s has members that nobody looks for, or one twice: %s', (text, hasOthers) => {
+])('%s has members that are not searched, or one twice: %s', (text, hasOthers) => {
   const quick = newQuick();
   taken('{"a":1}', quick);
   expect([taken(text, quick) !== null, quick.hadOthers]).toEqual([true, hasOthers]);

@@ -8,7 +8,7 @@ type Work = {
   readonly hold?: boolean;
 };
 
-/** Answers with what it was told and which thread it is; ends, refuses or never answers when it is told so. */
+/** Answers with its work and its thread; ends, refuses or never answers when the work says so. */
 const PROGRAM = new URL(
   `data:text/javascript,${encodeURIComponent(`
     import { parentPort, threadId, workerData } from 'node:worker_threads';
@@ -55,7 +55,7 @@ describe('a pool of threads', () => {
     await expect(pool.run({ say: 'too late' })).rejects.toThrow('code 7');
   });
 
-  it('when it is closed, jobs reject instead of waiting for good', async () => {
+  it('when it is closed, jobs reject instead of waiting', async () => {
     const pool = poolOf(1);
     const jobs = [pool.run({ hold: true }), pool.run({ say: 'waits' })];
     const ended = Promise.allSettled(jobs);

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { tryLock } from '../../src/lib/file-lock.ts';
 import { nameThisProcess } from '../../src/lib/lock-owner.ts';
-import { goesOn, readState, WorkFolder, writeState } from '../../src/lib/work-folder.ts';
+import { continuesRun, readState, WorkFolder, writeState } from '../../src/lib/work-folder.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
 const MODULE = fileURLToPath(new URL('../../src/lib/work-folder.ts', import.meta.url));
@@ -26,7 +26,7 @@ describe('a folder that one at a time writes', () => {
     first.release();
     expect(readdirSync(path)).toEqual([]);
     const second = await WorkFolder.take(path);
-    // Once more does not let go of what is another's by now.
+    // A second release does not release the lock of the next owner.
     first.release();
     await expect(WorkFolder.take(path)).rejects.toThrow('is being written by');
     second.release();
@@ -59,7 +59,7 @@ describe('a folder that one at a time writes', () => {
     expect(readFileSync(elsewhere, 'utf8')).toBe('as it was');
   });
 
-  test('processes that take it and let go of it again and again never have it together', async () => {
+  test('processes that take and release it again and again never have it together', async () => {
     const path = await temporaryFolder();
     const script = `
       import { mkdirSync, rmdirSync } from 'node:fs';
@@ -99,14 +99,14 @@ describe('a folder that one at a time writes', () => {
 describe('what a run has left in its folder', () => {
   const run = { kind: 'replay', fingerprint: 'ours', resume: true, otherwise: 'name another folder' };
 
-  test('is gone on with by the same command, when it is told to, and refused to all others', () => {
-    expect(goesOn('/made-up', null, { ...run, resume: false })).toBe(false);
-    expect(goesOn('/made-up', 'ours', run)).toBe(true);
-    expect(() => goesOn('/made-up', 'theirs', run)).toThrow(
+  test('is continued by the same command, with --resume, and refused to all others', () => {
+    expect(continuesRun('/made-up', null, { ...run, resume: false })).toBe(false);
+    expect(continuesRun('/made-up', 'ours', run)).toBe(true);
+    expect(() => continuesRun('/made-up', 'theirs', run)).toThrow(
       '/made-up holds another replay; name another folder',
     );
     for (const left of ['ours', 'theirs'])
-      expect(() => goesOn('/made-up', left, { ...run, resume: false })).toThrow(
+      expect(() => continuesRun('/made-up', left, { ...run, resume: false })).toThrow(
         '/made-up holds an unfinished replay: add --resume',
       );
   });

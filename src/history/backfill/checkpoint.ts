@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { folderError, MillraceError } from '../../core/errors.ts';
 import { errorCode, syncFolder } from '../../lib/durable.ts';
 import { FolderRefused } from '../../lib/folder-refused.ts';
-import { goesOn, readState, writeState } from '../../lib/work-folder.ts';
+import { continuesRun, readState, writeState } from '../../lib/work-folder.ts';
 import { planId, tasksOf, type BackfillPlan } from './plan.ts';
 
 /** The trigger of one provider. */
@@ -93,7 +93,7 @@ export class Checkpoint {
     try {
       const left = leftIn(output);
       const before = left?.written === true && !resume ? null : left;
-      goesOn(folder, before === null ? null : planId(before.plan), {
+      continuesRun(folder, before === null ? null : planId(before.plan), {
         kind: 'backfill',
         fingerprint: planId(plan),
         resume,

@@ -1,63 +1,63 @@
-/** Events of a chunk. */
+/** Most events of a chunk. */
 export const ROWS = 32_768;
-/** Types that a chunk tells apart; of the rest an event's own record says which it is. */
+/** Most types that a chunk distinguishes; the records of the other events say their type. */
 const MOST_TYPES = 1000;
-/** Events between two frames that are noted. */
+/** Least events between two noted frames. */
 const EVERY = 64;
 const ALIGN = 8;
-/** A row that is nobody's, as of an event that was erased: no record begins there. */
+/** Offset of a row without an event, such as an erased one: no record begins there. */
 const NOWHERE = 0;
 
-/** What is wanted, by what a chunk holds of it; 0 or an empty text takes all. */
+/** A query in terms of the columns; 0 and an empty text match all. */
 export interface Wanted {
   readonly id: number;
   readonly user: number;
-  /** How the type begins. */
+  /** Prefix of the type. */
   readonly type: string;
-  /** Types whose events are passed over, where routes say where they go. */
+  /** Types of which only events with targets of their own match. */
   readonly without: ReadonlySet<string>;
-  /** Whole seconds since the epoch, both included. */
+  /** Seconds since the epoch, both included. */
   readonly since: number;
   readonly until: number;
 }
 
-/** What is kept of an event. Ids are there as hashes, 0 for none: whether one is meant, its record says. */
+/** What the index has of an event. Ids are hashes, 0 for none; the record decides whether a row matches. */
 export interface Row {
   readonly id: number;
   readonly user: number;
   readonly clientUser: number;
   readonly type: string;
-  /** It says itself where it goes: of another one its type says it. */
+  /** True for an event with targets of its own; for others the routes decide. */
   readonly isExplicit: boolean;
   /** Seconds since the epoch. */
   readonly second: number;
-  /** Where its record begins in the file. */
+  /** Offset of its record in the file. */
   readonly at: number;
 }
 
-/** A chunk as it goes from one thread to another. */
+/** A chunk on its way between the threads. */
 export interface ChunkData {
   readonly firstSeq: number;
   readonly buffer: ArrayBuffer;
   readonly types: string[];
-  readonly frames: Frame[];
+  readonly frames: FrameStart[];
   count: number;
   oldest: number;
   newest: number;
 }
 
-interface Frame {
+interface FrameStart {
   readonly seq: number;
   readonly at: number;
 }
 
-/** Bytes of a column of numbers of 32 bits; there are five, and one of 16 bits. */
+/** Bytes of a column of 32-bit numbers; there are five, and one of 16-bit numbers. */
 const WIDE = 4 * ROWS;
 const SIZE = 5 * WIDE + 2 * ROWS;
 
 /**
- * What is kept of some events that follow each other: 22 bytes an event, a column for each of what is asked for: to look through one
- * takes a nanosecond or two an event. A chunk of other types or of another time is left out.
+ * The index of consecutive events: 22 bytes an event, in columns; searching one takes a nanosecond or two an event. A chunk of other
+ * types or of another time is skipped.
  */
 export class Chunk {
   readonly data: ChunkData;
@@ -95,7 +95,7 @@ export class Chunk {
     return this.data.count === ROWS;
   }
 
-  /** The next row; null for what is damaged. */
+  /** Adds the next row; null for a damaged or erased event. */
   push(row: Row | null): void {
     const { data } = this;
     const { count } = data;
@@ -111,23 +111,23 @@ export class Chunk {
     data.newest = Math.max(data.newest, row.second);
   }
 
-  /** A frame begins here, with this seq. */
+  /** Notes where a frame begins. */
   noteFrame(seq: number, at: number): void {
     const last = this.data.frames.at(-1);
     if (last === undefined || seq - last.seq >= EVERY) this.data.frames.push({ seq, at });
   }
 
-  /** Where the last noted frame in front of a seq begins; null when there is none. */
+  /** Offset of the last noted frame at or before a seq; null without one. */
   frameBefore(seq: number): number | null {
     return this.data.frames.findLast((frame) => frame.seq <= seq)?.at ?? null;
   }
 
-  /** Where the record of an event begins. */
+  /** Offset of an event's record. */
   placeOf(seq: number): number {
     return (this.#places[seq - this.data.firstSeq] ?? NOWHERE) * ALIGN;
   }
 
-  /** Seqs of those that may be meant, newest first, below `before` and above `after`. */
+  /** Seqs of rows that may match, newest first, below `before` and above `after`. */
   *matches(wanted: Wanted, after: number, before: number): Generator<number> {
     const { firstSeq, count, oldest, newest } = this.data;
     const to = Math.max(0, after + 1 - firstSeq);
@@ -135,10 +135,10 @@ export class Chunk {
     if (from < to || newest < wanted.since || oldest > wanted.until) return;
     const types = this.#wantedTypes(wanted);
     if (types?.every((isWanted) => isWanted === 0) === true) return;
-    for (let row = from; row >= to; row -= 1) if (this.#fits(row, types, wanted)) yield firstSeq + row;
+    for (let row = from; row >= to; row -= 1) if (this.#mayMatch(row, types, wanted)) yield firstSeq + row;
   }
 
-  #fits(row: number, types: Uint8Array | null, { id, user, since, until }: Wanted): boolean {
+  #mayMatch(row: number, types: Uint8Array | null, { id, user, since, until }: Wanted): boolean {
     if (id !== 0 && this.#ids[row] !== id) return false;
     if (user !== 0 && this.#users[row] !== user && this.#clientUsers[row] !== user) return false;
     if (types !== null && types[this.#types[row] as number] === 0) return false;
@@ -155,7 +155,7 @@ export class Chunk {
     return types.push(name) - 1;
   }
 
-  /** By number; null takes all. */
+  /** 1 for each wanted type, by number; null when all are wanted. */
   #wantedTypes({ type, without }: Wanted): Uint8Array | null {
     if (type === '' && without.size === 0) return null;
     const { types } = this.data;

@@ -3,14 +3,14 @@ import { answerJobs } from '../../lib/thread-pool.ts';
 import type { FindingAnswer, FindingJob } from './search.ts';
 import { SearchIndex } from './search-index.ts';
 
-/** Milliseconds that a search reads on for, what has come at last; the first one has nothing else to show. */
+/** Milliseconds that a search reads the newest events; more for the first one, which has nothing else to show. */
 const SLICE = { first: 150, later: 50 };
 
 const index = new SearchIndex(workerData as string);
 
 function answerTo({ firstSeq, lastSeq, query, read }: FindingJob): FindingAnswer {
   if (query === null) {
-    index.look(firstSeq, lastSeq);
+    index.update(firstSeq, lastSeq);
     if (read !== null) index.add(read);
     return { result: null, isComplete: index.isComplete, next: index.next() };
   }

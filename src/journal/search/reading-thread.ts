@@ -1,9 +1,9 @@
 import { workerData } from 'node:worker_threads';
 import { answerJobs, lowerPriority } from '../../lib/thread-pool.ts';
-import { readStretch, type Stretch } from './search-index.ts';
+import { readRange, type UnreadRange } from './search-index.ts';
 
 lowerPriority();
 answerJobs(
-  (stretch: Stretch) => readStretch(workerData as string, stretch),
+  (range: UnreadRange) => readRange(workerData as string, range),
   ({ chunk }) => [chunk.buffer],
 );

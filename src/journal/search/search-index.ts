@@ -7,49 +7,48 @@ import { segmentsIn } from '../segments/segment.ts';
 import { Chunk, type ChunkData, type Wanted } from './chunk.ts';
 import { hashOf, hashOfUser, SegmentReader } from './segment-reader.ts';
 
-/** A segment, and how far it was read. */
-interface Source {
+/** A segment, and how far it is read. */
+interface IndexedSegment {
   readonly name: string;
   readonly reader: SegmentReader;
   readonly chunks: Chunk[];
   at: number;
-  /** All that it has of the events up to this seq was read; what is damaged is not. */
+  /** All of its events up to this seq are read, as far as they are undamaged. */
   doneTo: number;
-  /** Another thread reads on in it. */
+  /** True while the other thread reads it. */
   isTaken: boolean;
 }
 
-/** A part of a segment that is still to be read. */
-export interface Stretch {
+/** The rest of a segment that is not read. */
+export interface UnreadRange {
   readonly name: string;
   readonly at: number;
   readonly firstSeq: number;
   readonly lastSeq: number;
-  /** The segment is being written. */
+  /** True for the segment that is being written. */
   readonly isLast: boolean;
-  /** What hashes begin with. */
+  /** Seed of the hashes. */
   readonly seed: number;
 }
 
-/** A stretch, or as much of it as fits into one chunk. */
-export interface ReadStretch {
-  readonly stretch: Stretch;
+/** A range after reading, up to one chunk. */
+export interface ReadRange {
+  readonly range: UnreadRange;
   readonly chunk: ChunkData;
   readonly at: number;
-  /** Up to which seq the segment has no more than this. */
+  /** All events of the segment up to this seq are read. */
   readonly doneTo: number;
 }
 
 /**
- * Finds events of a journal, which another thread writes, by what stands in their heads. The index is in memory only, made
- * when somebody searches, newest events first, and nothing of it outlives the thread: what an erasure removes is nowhere
- * but in hashes under a number that is drawn at each start, and a record that was erased is not found.
+ * Finds events of a journal by their heads, while another thread writes it. The index is in memory only, and made at the first
+ * search, newest events first. Of an erased event it has only hashes with a random seed, and it does not find its record.
  */
 export class SearchIndex {
   readonly #path: string;
   readonly #seed = randomInt(1, 2 ** 32);
   /** In order. */
-  #sources: Source[] = [];
+  #segments: IndexedSegment[] = [];
   #lastSeq = 0;
   #firstSeq = 1;
 
@@ -58,57 +57,64 @@ export class SearchIndex {
     this.#path = path;
   }
 
-  /** Nothing was read yet. */
+  /** True before anything is read. */
   get isEmpty(): boolean {
-    return this.#sources.every(({ chunks }) => chunks.length === 0);
+    return this.#segments.every(({ chunks }) => chunks.length === 0);
   }
 
-  /** Whether all up to `lastSeq` is in it. */
+  /** True when it has all events. */
   get isComplete(): boolean {
-    return this.#sources.every((source) => this.#isRead(source));
+    return this.#segments.every((segment) => this.#isRead(segment));
   }
 
   /**
-   * Reads what has come at last, for so long at most.
-   * @param firstSeq of the oldest event that is kept, and `lastSeq` of the newest that is committed
+   * Reads the newest events, for at most `ms`.
+   * @param firstSeq of the oldest event @param lastSeq of the newest committed one
    */
   follow(firstSeq: number, lastSeq: number, ms: number): void {
-    this.look(firstSeq, lastSeq);
-    const newest = this.#sources.at(-1);
+    this.update(firstSeq, lastSeq);
+    const newest = this.#segments.at(-1);
     if (newest === undefined || newest.isTaken) return;
     const limits = { lastSeq, isLast: true, end: performance.now() + ms };
     for (let hasTime = true; hasTime && !this.#isRead(newest); hasTime = performance.now() <= limits.end)
       Object.assign(newest, newest.reader.fill(chunkOf(newest), newest.at, this.#seed, limits));
   }
 
-  /** Takes up new segments, and lets go of those that were removed. */
-  look(firstSeq: number, lastSeq: number): void {
+  /** Adds new segments, and drops those that were removed. */
+  update(firstSeq: number, lastSeq: number): void {
     this.#firstSeq = firstSeq;
     this.#lastSeq = lastSeq;
     const names = new Set(segmentsIn(this.#path));
-    for (const gone of this.#sources.filter(({ name }) => !names.has(name))) gone.reader.close();
-    const known = new Map(this.#sources.map((source) => [source.name, source]));
-    this.#sources = [...names].flatMap((name) => known.get(name) ?? this.#open(name) ?? []);
+    for (const gone of this.#segments.filter(({ name }) => !names.has(name))) gone.reader.close();
+    const known = new Map(this.#segments.map((segment) => [segment.name, segment]));
+    this.#segments = [...names].flatMap((name) => known.get(name) ?? this.#open(name) ?? []);
   }
 
-  /** What another thread reads next, newest first; null when there is nothing. It is `add`ed then. */
-  next(): Stretch | null {
-    const source = this.#sources.findLast((one) => !one.isTaken && !this.#isRead(one));
-    if (source === undefined) return null;
-    source.isTaken = true;
-    const { name, at } = source;
+  /** The next range for the other thread to read, newest first; null when there is none. `add` takes the result. */
+  next(): UnreadRange | null {
+    const segment = this.#segments.findLast((one) => !one.isTaken && !this.#isRead(one));
+    if (segment === undefined) return null;
+    segment.isTaken = true;
+    const { name, at } = segment;
     const [lastSeq, seed] = [this.#lastSeq, this.#seed];
-    return { name, at, firstSeq: nextSeqOf(source), lastSeq, isLast: source === this.#sources.at(-1), seed };
+    return {
+      name,
+      at,
+      firstSeq: nextSeqOf(segment),
+      lastSeq,
+      isLast: segment === this.#segments.at(-1),
+      seed,
+    };
   }
 
   /** @throws Error when nothing could be read of a segment that is still there */
-  add({ stretch, chunk, at, doneTo }: ReadStretch): void {
-    const source = this.#sources.find(({ name }) => name === stretch.name);
-    // Removed meanwhile.
-    if (source === undefined) return;
-    if (chunk.count === 0 && doneTo === 0) throw new Error(`${stretch.name} cannot be read`);
-    if (chunk.count > 0) source.chunks.push(new Chunk(chunk));
-    Object.assign(source, { at, doneTo, isTaken: false });
+  add({ range, chunk, at, doneTo }: ReadRange): void {
+    const segment = this.#segments.find(({ name }) => name === range.name);
+    // Undefined once it was removed.
+    if (segment === undefined) return;
+    if (chunk.count === 0 && doneTo === 0) throw new Error(`${range.name} cannot be read`);
+    if (chunk.count > 0) segment.chunks.push(new Chunk(chunk));
+    Object.assign(segment, { at, doneTo, isTaken: false });
   }
 
   find(query: SearchQuery): SearchResult {
@@ -116,13 +122,13 @@ export class SearchIndex {
     const of = Math.max(0, this.#lastSeq - this.#firstSeq + 1);
     const searched = this.isComplete
       ? of
-      : this.#sources.reduce((sum, source) => sum + this.#countOf(source), 0);
+      : this.#segments.reduce((sum, segment) => sum + this.#countOf(segment), 0);
     return { events, searched, of };
   }
 
   close(): void {
-    for (const { reader } of this.#sources) reader.close();
-    this.#sources = [];
+    for (const { reader } of this.#segments) reader.close();
+    this.#segments = [];
   }
 
   #eventsOf(query: SearchQuery): FoundEvent[] {
@@ -131,11 +137,11 @@ export class SearchIndex {
     const events: FoundEvent[] = [];
     const least = Math.max(after, this.#firstSeq - 1);
     const most = Math.min(before, this.#lastSeq + 1);
-    for (const source of this.#sources.toReversed()) {
-      for (const chunk of source.chunks.toReversed()) {
+    for (const segment of this.#segments.toReversed()) {
+      for (const chunk of segment.chunks.toReversed()) {
         for (const seq of chunk.matches(wanted, least, most)) {
-          const event = eventOf(source, chunk, seq, query);
-          if (event === null || !isMeant(event, query)) continue;
+          const event = eventOf(segment, chunk, seq, query);
+          if (event === null || !matches(event, query)) continue;
           events.push(event);
           if (events.length === limit) return events;
         }
@@ -144,20 +150,20 @@ export class SearchIndex {
     return events;
   }
 
-  /** Events of the journal that were read. */
-  #countOf({ chunks, reader: { firstSeq } }: Source): number {
+  /** Number of the journal's events that are read. */
+  #countOf({ chunks, reader: { firstSeq } }: IndexedSegment): number {
     const last = chunks.at(-1);
     if (last === undefined) return 0;
     return Math.max(0, Math.min(last.nextSeq - 1, this.#lastSeq) - Math.max(firstSeq, this.#firstSeq) + 1);
   }
 
-  #isRead(source: Source): boolean {
-    const { doneTo } = source;
-    const isLast = source === this.#sources.at(-1);
-    return doneTo >= this.#lastSeq || (isLast ? nextSeqOf(source) > this.#lastSeq : doneTo === Infinity);
+  #isRead(segment: IndexedSegment): boolean {
+    const { doneTo } = segment;
+    const isLast = segment === this.#segments.at(-1);
+    return doneTo >= this.#lastSeq || (isLast ? nextSeqOf(segment) > this.#lastSeq : doneTo === Infinity);
   }
 
-  #open(name: string): Source | null {
+  #open(name: string): IndexedSegment | null {
     const reader = SegmentReader.open(this.#path, name);
     return reader === null
       ? null
@@ -176,57 +182,57 @@ export class SearchIndex {
   }
 }
 
-/** Reads a stretch for an index in another thread; nothing of a segment that was removed meanwhile. */
-export function readStretch(path: string, stretch: Stretch): ReadStretch {
-  const chunk = Chunk.from(stretch.firstSeq);
-  const reader = SegmentReader.open(path, stretch.name);
-  if (reader === null) return { stretch, chunk: chunk.data, at: stretch.at, doneTo: 0 };
+/** Reads a range for the index of another thread; nothing of a segment that was removed. */
+export function readRange(path: string, range: UnreadRange): ReadRange {
+  const chunk = Chunk.from(range.firstSeq);
+  const reader = SegmentReader.open(path, range.name);
+  if (reader === null) return { range, chunk: chunk.data, at: range.at, doneTo: 0 };
   try {
-    const read = reader.fill(chunk, stretch.at, stretch.seed, { ...stretch, end: Infinity });
-    return { stretch, chunk: chunk.data, ...read };
+    const read = reader.fill(chunk, range.at, range.seed, { ...range, end: Infinity });
+    return { range, chunk: chunk.data, ...read };
   } finally {
     reader.close();
   }
 }
 
-function nextSeqOf({ chunks, reader }: Source): number {
+function nextSeqOf({ chunks, reader }: IndexedSegment): number {
   return chunks.at(-1)?.nextSeq ?? reader.firstSeq;
 }
 
-/** The chunk that takes the next event. */
-function chunkOf(source: Source): Chunk {
-  const last = source.chunks.at(-1);
+/** The chunk for the next event. */
+function chunkOf(segment: IndexedSegment): Chunk {
+  const last = segment.chunks.at(-1);
   if (last !== undefined && !last.isFull) return last;
-  const chunk = Chunk.from(nextSeqOf(source));
-  source.chunks.push(chunk);
+  const chunk = Chunk.from(nextSeqOf(segment));
+  segment.chunks.push(chunk);
   return chunk;
 }
 
-/** The event itself; null when its record is erased or damaged. */
-function eventOf(source: Source, chunk: Chunk, seq: number, query: SearchQuery): FoundEvent | null {
-  const found = source.reader.recordAt(chunk.placeOf(seq), seq);
+/** The event of a row; null when its record is erased or damaged. */
+function eventOf(segment: IndexedSegment, chunk: Chunk, seq: number, query: SearchQuery): FoundEvent | null {
+  const found = segment.reader.recordAt(chunk.placeOf(seq), seq);
   if (found === null) return null;
-  const { source: name, id, head } = textsAt(found.bytes, found.pos, found);
+  const { source, id, head } = textsAt(found.bytes, found.pos, found);
   const [type, team, user, clientUser, , handling] = head;
   const { receivedAt, bodyBytes } = found;
   return {
     seq,
     id,
-    source: name,
+    source,
     type,
     team,
     user,
     clientUser,
     bytes: bodyBytes,
     receivedAt,
-    ...(query.journaled === true ? { journaledAt: journaledAt(source, seq) } : {}),
+    ...(query.journaled === true ? { journaledAt: journaledAt(segment, seq) } : {}),
     ...(handling?.only === undefined ? {} : { only: handling.only }),
     ...(handling?.replayId === undefined ? {} : { replayId: handling.replayId }),
     ...(handling?.trace === undefined ? {} : { trace: handling.trace.traceparent.slice(3, 35) }),
   };
 }
 
-function journaledAt({ reader, chunks }: Source, seq: number): number {
+function journaledAt({ reader, chunks }: IndexedSegment, seq: number): number {
   for (const chunk of chunks.toReversed()) {
     const from = chunk.frameBefore(seq);
     if (from !== null) return reader.writtenAt(from, seq);
@@ -234,8 +240,8 @@ function journaledAt({ reader, chunks }: Source, seq: number): number {
   return 0;
 }
 
-/** What a chunk cannot tell: two texts may have one hash. */
-function isMeant(event: FoundEvent, { id, user, type, since, until, without }: SearchQuery): boolean {
+/** Compares the texts: two of them may have the same hash. */
+function matches(event: FoundEvent, { id, user, type, since, until, without }: SearchQuery): boolean {
   if (event.only === undefined && without?.includes(event.type) === true) return false;
   if (id !== undefined && event.id !== id) return false;
   if (user !== undefined && !isOfUser(event, user)) return false;

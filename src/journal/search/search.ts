@@ -1,48 +1,47 @@
 import type { SearchQuery, SearchResult } from '../../core/search.ts';
 import { ThreadPool, threadProgram } from '../../lib/thread-pool.ts';
-import type { ReadStretch, Stretch } from './search-index.ts';
+import type { ReadRange, UnreadRange } from './search-index.ts';
 
-/** What the thread that finds is asked: to look for something, or to take what was read and to say what is to be read next. */
+/** A job of the finding thread: a query; or, without one, to add what the reading thread has read and to name the next range. */
 export interface FindingJob {
   readonly firstSeq: number;
   readonly lastSeq: number;
   readonly query: SearchQuery | null;
-  readonly read: ReadStretch | null;
+  readonly read: ReadRange | null;
 }
 
 export interface FindingAnswer {
   readonly result: SearchResult | null;
   readonly isComplete: boolean;
-  readonly next: Stretch | null;
+  readonly next: UnreadRange | null;
 }
 
 type Finder = ThreadPool<FindingJob, FindingAnswer>;
-type Reader = ThreadPool<Stretch, ReadStretch>;
+type Reader = ThreadPool<UnreadRange, ReadRange>;
 
-/** Milliseconds after the last search at which the index is forgotten. */
+/** Milliseconds without a search after which the index is dropped. */
 const IDLE = 15 * 60_000;
 
-/** The seqs of the events that a journal has now. */
-export type Span = () => Promise<{ readonly firstSeq: number; readonly lastSeq: number }>;
+/** Reads the seqs of the events that the journal has now. */
+export type SeqRange = () => Promise<{ readonly firstSeq: number; readonly lastSeq: number }>;
 
 /**
- * Searches a journal in a thread of its own, which begins with the first search: who never searches pays nothing. What has
- * come at last it reads itself. All else is read by another thread, which gives way to receiving where cores are short: an
- * answer never waits for it.
+ * Searches a journal in a thread that starts with the first search. That thread reads the newest events itself; a second one of low
+ * priority reads all others, so that it takes no time from receiving, and no answer waits for it.
  *
- * Modes: idle ⇄ indexed (a thread has the index; it ends when nobody has searched for a while). Either → closed.
+ * Modes: idle ⇄ indexed (a thread has the index; it ends after some time without a search). Either → closed.
  */
 export class JournalSearch {
   readonly #path: string;
-  readonly #span: Span;
+  readonly #range: SeqRange;
   #finder: Finder | null = null;
   #reader: Reader | null = null;
   #timer: NodeJS.Timeout | null = null;
   #isClosed = false;
 
-  constructor(path: string, span: Span) {
+  constructor(path: string, range: SeqRange) {
     this.#path = path;
-    this.#span = span;
+    this.#range = range;
   }
 
   /** @throws Error when the journal cannot be read */
@@ -64,18 +63,18 @@ export class JournalSearch {
   }
 
   async #run(finder: Finder, job: Pick<FindingJob, 'query' | 'read'>): Promise<FindingAnswer> {
-    const { firstSeq, lastSeq } = await this.#span();
-    const handOver = job.read === null ? [] : [job.read.chunk.buffer];
-    return finder.run({ firstSeq, lastSeq, ...job }, handOver);
+    const { firstSeq, lastSeq } = await this.#range();
+    const transfer = job.read === null ? [] : [job.read.chunk.buffer];
+    return finder.run({ firstSeq, lastSeq, ...job }, transfer);
   }
 
-  /** Reads on until the index has all. Whoever searches again is told what is wrong. */
+  /** Reads until the index is complete. After an error the index is dropped, and the next search reports it. */
   async #read(finder: Finder): Promise<void> {
     if (this.#reader !== null) return;
     const reader: Reader = newPool('reading', this.#path);
     this.#reader = reader;
     try {
-      for (let read: ReadStretch | null = null; ;) {
+      for (let read: ReadRange | null = null; ;) {
         const { next } = await this.#run(finder, { query: null, read });
         if (next === null) break;
         read = await reader.run(next);

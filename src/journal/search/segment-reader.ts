@@ -8,22 +8,22 @@ import { type FoundRecord, Walker } from '../segments/walker.ts';
 import type { Chunk, Row } from './chunk.ts';
 
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
-/** Items between two looks at the clock. */
+/** Items between two checks of the clock. */
 const AT_ONCE = 256;
-/** Bytes read at once for one event. */
+/** Bytes read for one event. */
 const ONE = 4096;
 
-/** How far one reads, and for how long. */
+/** How far to read, and for how long. */
 export interface ReadLimits {
-  /** The newest that is committed. */
+  /** The newest committed event. */
   readonly lastSeq: number;
-  /** The segment is being written. */
+  /** True for the segment that is being written. */
   readonly isLast: boolean;
-  /** As `performance.now()` has it. */
+  /** A time of `performance.now()`. */
   readonly end: number;
 }
 
-/** A segment that is open for reading, beside the thread that writes it. */
+/** A segment opened for reading, which another thread may be writing. */
 export class SegmentReader {
   readonly firstSeq: number;
   readonly #fd: number;
@@ -35,7 +35,7 @@ export class SegmentReader {
     this.firstSeq = firstSeq;
   }
 
-  /** Null for one that is removed at this moment, or whose header is damaged. */
+  /** Null for a segment that was removed or has a damaged header. */
   static open(folder: string, name: string): SegmentReader | null {
     let fd: number;
     try {
@@ -54,9 +54,9 @@ export class SegmentReader {
   }
 
   /**
-   * Reads the heads of events into a chunk until it is full, the time is up, or there is nothing more that is committed.
+   * Reads the heads of events into a chunk until it is full, the time is over, or no committed event is left.
    * @param at where an item begins
-   * @returns where the next one begins, and up to which seq there is nothing more; 0 when there is
+   * @returns where the next item begins, and the seq up to which all is read; 0 when there is more
    */
   fill(
     chunk: Chunk,
@@ -68,14 +68,14 @@ export class SegmentReader {
     let next = at;
     for (let n = 1; !chunk.isFull; n += 1) {
       if (n % AT_ONCE === 0 && performance.now() > end) return { at: next, doneTo: 0 };
-      // What lies behind the last commit is being written right now, and no damage.
+      // Bytes behind the last commit are being written now, and are no damage.
       const isCommitted = !isLast || chunk.nextSeq <= lastSeq;
       const item = isCommitted ? walker.next() : walker.sound();
       if (item === null) return { at: next, doneTo: isLast ? lastSeq : Infinity };
       if (item.kind === 'frame') chunk.noteFrame(item.firstSeq, item.at);
       if (item.kind === 'record') {
         if (item.seq > lastSeq) return { at: next, doneTo: lastSeq };
-        // What is damaged in between is nobody's.
+        // Events missing in between are damaged.
         while (chunk.nextSeq < item.seq && !chunk.isFull) chunk.push(null);
         if (chunk.isFull) return { at: next, doneTo: 0 };
         if (item.seq === chunk.nextSeq) chunk.push(rowOf(item, walker, seed));
@@ -85,7 +85,7 @@ export class SegmentReader {
     return { at: next, doneTo: 0 };
   }
 
-  /** The record that begins here, whole; null when it is another one, erased or damaged. */
+  /** The record at an offset; null when it is another one, erased or damaged. */
   recordAt(at: number, seq: number): FoundRecord | null {
     const walker = this.#walker(at, ONE);
     const item = walker.sound();
@@ -94,7 +94,7 @@ export class SegmentReader {
     return walker.isWhole(record) ? record : null;
   }
 
-  /** When the frame was written that a record is in. @param from where a frame begins, at or before it */
+  /** When the frame of a record was written. @param from where a frame begins, at or before it */
   writtenAt(from: number, seq: number): number {
     const walker = this.#walker(from);
     let writtenAt = 0;
@@ -111,7 +111,7 @@ export class SegmentReader {
   }
 }
 
-/** Null for what nobody can look for. */
+/** Null for an erased or damaged event. */
 function rowOf(item: FoundRecord, walker: Walker, seed: number): Row | null {
   if (item.erased) return null;
   const { bytes, pos } = walker.whole(item, RECORD_HEADER + item.identityBytes + item.headBytes);
@@ -136,13 +136,13 @@ export function hashOfUser(seed: number, user: string | null): number {
   return hashOf(seed, user === null ? null : canonicalId(user));
 }
 
-/** 0 for nothing, and never for something. */
+/** 0 for null only. */
 export function hashOf(seed: number, text: string | null): number {
   if (text === null) return 0;
   let hash = seed;
   for (let at = 0; at < text.length; at += 1)
     hash = Math.imul(hash ^ text.charCodeAt(at), 0x0100_0193) ^ (hash >>> 15);
-  // The first bits and the last are used apart: both have to depend on all of the text.
+  // All bits have to depend on all of the text.
   hash = Math.imul(hash ^ (hash >>> 16), 0x7feb_352d);
   return (hash ^ (hash >>> 15)) >>> 0 || 1;
 }

@@ -1,12 +1,5 @@
 import type { Owners } from '../../core/erasure.ts';
-import {
-  erasedMark,
-  fingerprintAt,
-  NO_ID,
-  RECORD_HEADER,
-  withoutDigest,
-  type Fingerprint,
-} from './format.ts';
+import { erasedMark, hashesAt, NO_ID, RECORD_HEADER, withoutDigest, type EventHashes } from './format.ts';
 import type { SegmentLog, Visited } from './log.ts';
 import { bodyAt, rowAt } from './records.ts';
 import type { Segment } from './segment.ts';
@@ -84,22 +77,22 @@ export function eraseRecords(log: SegmentLog, seqs: readonly number[]): void {
 /**
  * In the segment with a seq, or the next one, overwrites damage that names a subject, and the digests of erased events. After a
  * crash it is done again.
- * @param forget called with the fingerprints of the erased events before their digests are overwritten
+ * @param forget called with the hashes of the erased events before their digests are overwritten
  * @returns the first seq of the segment after it; null when there is none
  */
 export function eraseGaps(
   log: SegmentLog,
   owners: Owners,
   seq: number,
-  forget: (known: readonly Fingerprint[]) => void,
+  forget: (known: readonly EventHashes[]) => void,
 ): number | null {
   const here = log.holding(seq);
-  const known: Fingerprint[] = [];
+  const known: EventHashes[] = [];
   const headers: { readonly at: number; readonly parts: ReturnType<typeof withoutDigest> }[] = [];
   for (const { item, segment } of log.items(here.header.firstSeq)) {
     if (segment !== here) break;
     if (item.kind === 'record' && item.erased && !item.isEntry) {
-      const id = fingerprintAt(item.bytes, item.pos);
+      const id = hashesAt(item.bytes, item.pos);
       const isKnown = id.digest !== NO_ID.digest;
       if (isKnown) known.push(id);
       if (isKnown || item.bytes.readUInt32LE(item.pos + 4) !== 0)

@@ -147,7 +147,7 @@ export function startRecord(bytes: Buffer, at: number, parts: Omit<RecordParts, 
   bytes.writeDoubleLE(parts.receivedAt, at + 32);
 }
 
-/** Fingerprint of a record whose id is not remembered from it. */
+/** EventHashes of a record whose id is not remembered from it. */
 export const NO_ID = { key: '\0'.repeat(KEY_BYTES), digest: '\0'.repeat(DIGEST_BYTES) } as const;
 
 /** Writes seq, hashes and checksums into the header of a record. */
@@ -156,7 +156,7 @@ export function finishRecord(
   at: number,
   parts: RecordParts,
   seq: number,
-  { key, digest }: Fingerprint,
+  { key, digest }: EventHashes,
   salt: number,
 ): void {
   bytes.writeDoubleLE(seq, at + 24);
@@ -195,14 +195,14 @@ export function partsAt(bytes: Buffer, at: number): RecordHead {
 }
 
 /** Hashes that stand for an event in the memory of ids; a character for each byte. */
-export interface Fingerprint {
+export interface EventHashes {
   /** Of its source and id. */
   readonly key: string;
   /** Of its bytes. */
   readonly digest: string;
 }
 
-export function fingerprintAt(bytes: Buffer, at: number): Fingerprint {
+export function hashesAt(bytes: Buffer, at: number): EventHashes {
   return {
     key: bytes.toString('latin1', at + 40, at + 52),
     digest: bytes.toString('latin1', at + 52, at + 60),

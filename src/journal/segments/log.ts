@@ -1,5 +1,5 @@
 import { syncFolderNow } from '../../lib/durable.ts';
-import { encodeFrameHead, finishRecord, type Fingerprint, type RecordParts } from './format.ts';
+import { encodeFrameHead, finishRecord, type EventHashes, type RecordParts } from './format.ts';
 import { recover, type End, type Position } from './recovery.ts';
 import { firstSeqOf, Segment, segmentsIn, unlessShort } from './segment.ts';
 import type { FoundFrame, FoundRecord, Gap, Walker } from './walker.ts';
@@ -233,7 +233,7 @@ export class Frame {
   }
 
   /** Adds the record at `at`, and completes its header. @returns its seq */
-  add(bytes: Buffer, at: number, parts: RecordParts, id: Fingerprint): number {
+  add(bytes: Buffer, at: number, parts: RecordParts, id: EventHashes): number {
     const seq = this.#nextSeq;
     this.#nextSeq += 1;
     finishRecord(bytes, at, parts, seq, id, this.#salt);
