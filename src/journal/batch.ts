@@ -1,5 +1,8 @@
 import type { AppendResult } from '../core/ingest.ts';
 
+/** Most events of one commit. */
+export const MOST_EVENTS = 1024;
+
 /** The events of one commit on their way to the writer thread. */
 export interface Batch {
   /** One after the other in a buffer of their own, which is transferred. */

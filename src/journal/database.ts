@@ -105,9 +105,7 @@ function openOnce({ path: folder, create, recovery }: OpenOptions): OpenedDataba
 function prepareFile(folder: string, file: string): void {
   try {
     makeFolder(folder, 0o700);
-    for (const name of [file, `${file}-wal`, `${file}-journal`, join(folder, NOTE)]) {
-      protect(name);
-    }
+    for (const name of [file, `${file}-wal`, `${file}-journal`, join(folder, NOTE)]) protect(name);
     finishReplacing(folder);
     // SQLite gives the files that it makes beside this one the same mode.
     if (!existsSync(file)) {
@@ -116,9 +114,7 @@ function prepareFile(folder: string, file: string): void {
     }
   } catch (error) {
     if (error instanceof MillraceError) throw error;
-    throw new MillraceError('folder_unwritable', `journal.path ${folder}: ${messageOf(error)}`, {
-      cause: error,
-    });
+    throw unwritable(folder, error);
   }
 }
 
@@ -184,6 +180,10 @@ function protect(file: string): void {
   if ((stats.mode & 0o077) !== 0) chmodSync(file, OWNER_ONLY);
 }
 
+function unwritable(folder: string, cause: unknown): MillraceError {
+  return new MillraceError('folder_unwritable', `journal.path ${folder}: ${messageOf(cause)}`, { cause });
+}
+
 function explain(error: unknown, folder: string, file: string): MillraceError {
   if (error instanceof MillraceError) return error;
   const code = sqliteCode(error);
@@ -193,9 +193,7 @@ function explain(error: unknown, folder: string, file: string): MillraceError {
     return new MillraceError('journal_in_use', `${folder} is held by ${who}`, { cause: error });
   }
   if (code === 'SQLITE_READONLY' || code === 'SQLITE_CANTOPEN' || code === 'SQLITE_FULL') {
-    return new MillraceError('folder_unwritable', `journal.path ${folder}: ${messageOf(error)}`, {
-      cause: error,
-    });
+    return unwritable(folder, error);
   }
   return new MillraceError('journal_unreadable', `${file}: ${messageOf(error)}`, { cause: error });
 }

@@ -2,6 +2,7 @@ import { type Clock, systemClock } from '../core/clock.ts';
 import type { MillraceError } from '../core/errors.ts';
 import type { Event, Handling } from '../core/event.ts';
 import type { AppendResult } from '../core/ingest.ts';
+import { MOST_EVENTS } from './batch.ts';
 import { CommitPace } from './commit-pace.ts';
 
 /** An event to be made durable. */
@@ -21,8 +22,8 @@ export interface PendingEvent extends Entry {
   readonly answered: Promise<AppendResult>;
 }
 
-/** Most events and bytes of one commit. */
-const BATCH = { count: 1024, bytes: 16 * 1024 * 1024 };
+/** Most bytes of one commit. */
+const MOST_BYTES = 16 * 1024 * 1024;
 
 /**
  * Gathers events into commits, one at a time: events that come while one runs are for the next. Two commits at a time measured no
@@ -68,7 +69,7 @@ export class GroupCommit {
   #proceed(): void {
     if (this.#isRunning || this.#waiting.length === 0) return;
     const { enough, patience } = this.#pace;
-    if (this.#waiting.length >= Math.min(enough, BATCH.count)) return this.#commit();
+    if (this.#waiting.length >= Math.min(enough, MOST_EVENTS)) return this.#commit();
     if (this.#cancel !== null) return;
     if (patience > 0) this.#cancel = this.#clock.after(patience, () => this.#commit());
     else {
@@ -96,11 +97,11 @@ export class GroupCommit {
   }
 
   #take(): PendingEvent[] {
-    const most = Math.min(this.#pace.most, BATCH.count);
+    const most = Math.min(this.#pace.most, MOST_EVENTS);
     let bytes = 0;
     let count = 0;
     for (const { event } of this.#waiting) {
-      if (count > 0 && (count >= most || bytes + event.body.length > BATCH.bytes)) break;
+      if (count > 0 && (count >= most || bytes + event.body.length > MOST_BYTES)) break;
       bytes += event.body.length;
       count += 1;
     }

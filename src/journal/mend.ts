@@ -43,17 +43,17 @@ export function mend(db: Database.Database, folder: string, recovery?: Recovery)
   }
   if (isIn(wrong, ...AHEAD)) {
     for (const table of AHEAD) db.exec(`DELETE FROM ${table}`);
-    say('database', 'what sinks had settled ahead of their cursors was damaged: they get it again');
+    say('database', 'what is settled ahead of the cursors was damaged: some deliveries are sent again');
   }
   if (wrong.has('generations') || hasBadIds(db)) {
     for (const table of ['recent_ids', 'sealed_ids', 'generations']) db.exec(`DELETE FROM ${table}`);
     db.prepare('DELETE FROM checkpoints WHERE key = ?').run(SAVED_UP_TO);
-    say('database', 'ids of earlier events were damaged: one that comes again may be forwarded again');
+    say('database', 'ids of earlier events were damaged: a repeated event may be forwarded again');
   }
   for (const table of ['quarantine', 'dead_letters'] as const)
     mendEvents(db, table, note, wrong.get(table), say);
   if (isIn(wrong, 'hour_counts', 'dropped_letters', 'erased_alone', 'quarantine_entered', 'damaged'))
-    say('database', 'counts were damaged: what reconcile says of the time before is not exact');
+    say('database', 'counts were damaged: reconcile is not exact for the time before');
   if (wrong.size > 0) sumUp(db);
   const now = Date.now();
   const insert = db.prepare(`INSERT OR REPLACE INTO damaged VALUES (?, ?, ?, ?, ?, '{}')`);
@@ -102,7 +102,7 @@ function restoreState(
   for (const [key, value] of note.checkpoints)
     save.run(key, key === SEGMENTS && position !== null ? withSegmentsOf(position, value) : value);
   const at = new Date(note.writtenAt).toISOString();
-  return `how far the sinks are was damaged or gone, and is taken from ${NOTE}, written ${at}: what came to sinks since then comes again`;
+  return `cursors and routes were damaged or missing, and are those of ${NOTE}, written ${at}: events sent since then are sent again`;
 }
 
 /** The database's position with the note's list of segments. */
@@ -116,8 +116,8 @@ function recoverState(db: Database.Database, folder: string, recovery: Recovery 
   if (recovery === undefined) {
     throw new MillraceError(
       'journal_damaged',
-      `${folder}: the database does not say how far the sinks are, and ${NOTE} is missing or damaged; ${eventsIn(folder)}. ` +
-        'Restore one of the two, or say from where each sink continues: millrace journal recover --from-first SINK, or --from TIME',
+      `${folder}: the database has lost the cursors of the sinks, and ${NOTE} is missing or damaged; ${eventsIn(folder)}. ` +
+        'Restore one of the two files, or say from where each sink continues: millrace journal recover --from-first SINK, or --from TIME',
     );
   }
   for (const table of ['cursors', 'checkpoints', 'hour_counts', ...AHEAD]) db.exec(`DELETE FROM ${table}`);
@@ -125,7 +125,7 @@ function recoverState(db: Database.Database, folder: string, recovery: Recovery 
   for (const sink of recovery.sinks) insert.run(sink);
   const routes = JSON.stringify(toRouteRecordJson(recovery.routes));
   db.prepare('INSERT INTO checkpoints VALUES (?, ?)').run(ROUTES, routes);
-  return 'how far the sinks are was gone, and was set by hand';
+  return 'cursors and routes were missing, and were set by millrace journal recover';
 }
 
 /** The events of the segments, in words. */
@@ -172,20 +172,15 @@ function mendEvents(
   const bad = `crc IS NOT row_hash(${hashedColumns(table)})`;
   const keys = db.prepare(`SELECT key FROM ${table} WHERE ${bad}`).pluck().all() as number[];
   const reasons = `'[{"code":"damaged","detail":"the row of ${table} is damaged"}]'`;
+  const select = db.prepare(`SELECT ${reasons}, ${LEGIBLE} FROM ${table} WHERE key = ?`).raw();
   for (const key of keys) {
-    const row = db
-      .prepare(`SELECT ${reasons}, ${LEGIBLE} FROM ${table} WHERE key = ?`)
-      .raw()
-      .get(key) as unknown[];
+    const row = select.get(key) as unknown[];
     db.prepare(`DELETE FROM ${table} WHERE key = ?`).run(key);
     db.prepare(insertAside('quarantine')).run(...row);
   }
-  if (keys.length > 0)
-    say(
-      table,
-      `${keys.length} rows of ${table} were damaged, and are in quarantine as far as they could be read`,
-      keys.length,
-    );
+  const { length } = keys;
+  if (length > 0)
+    say(table, `${length} rows of ${table} were damaged, and are quarantined if readable`, length);
   const given = lastKey(db, table);
   const noted = note?.keys[table] ?? 0;
   // An older database makes its dead letters again, because its cursors are older too.

@@ -2,8 +2,6 @@
 export const ROWS = 32_768;
 /** Most types that a chunk distinguishes; the records of the other events say their type. */
 const MOST_TYPES = 1000;
-/** Least events between two noted frames. */
-const EVERY = 64;
 const ALIGN = 8;
 /** Offset of a row without an event, such as an erased one: no record begins there. */
 const NOWHERE = 0;
@@ -40,15 +38,9 @@ export interface ChunkData {
   readonly firstSeq: number;
   readonly buffer: ArrayBuffer;
   readonly types: string[];
-  readonly frames: FrameStart[];
   count: number;
   oldest: number;
   newest: number;
-}
-
-interface FrameStart {
-  readonly seq: number;
-  readonly at: number;
 }
 
 /** Bytes of a column of 32-bit numbers; there are five, and one of 16-bit numbers. */
@@ -84,7 +76,7 @@ export class Chunk {
 
   static from(firstSeq: number): Chunk {
     const buffer = new ArrayBuffer(SIZE);
-    return new Chunk({ firstSeq, buffer, types: [], frames: [], count: 0, oldest: Infinity, newest: 0 });
+    return new Chunk({ firstSeq, buffer, types: [], count: 0, oldest: Infinity, newest: 0 });
   }
 
   get nextSeq(): number {
@@ -111,18 +103,7 @@ export class Chunk {
     data.newest = Math.max(data.newest, row.second);
   }
 
-  /** Notes where a frame begins. */
-  noteFrame(seq: number, at: number): void {
-    const last = this.data.frames.at(-1);
-    if (last === undefined || seq - last.seq >= EVERY) this.data.frames.push({ seq, at });
-  }
-
-  /** Offset of the last noted frame at or before a seq; null without one. */
-  frameBefore(seq: number): number | null {
-    return this.data.frames.findLast((frame) => frame.seq <= seq)?.at ?? null;
-  }
-
-  /** Offset of an event's record. */
+  /** Offset of an event's record; 0 for an event without one. */
   placeOf(seq: number): number {
     return (this.#places[seq - this.data.firstSeq] ?? NOWHERE) * ALIGN;
   }

@@ -232,12 +232,11 @@ function eventOf(segment: IndexedSegment, chunk: Chunk, seq: number, query: Sear
   };
 }
 
+/** When an event was committed. Its frame begins at most a full batch before it. */
 function journaledAt({ reader, chunks }: IndexedSegment, seq: number): number {
-  for (const chunk of chunks.toReversed()) {
-    const from = chunk.frameBefore(seq);
-    if (from !== null) return reader.writtenAt(from, seq);
-  }
-  return 0;
+  const before = seq - MOST_EVENTS;
+  const from = chunks.findLast(({ data }) => data.firstSeq <= before)?.placeOf(before) ?? 0;
+  return (from > 0 ? reader.writtenAt(from, seq) : 0) || reader.writtenAt(SEGMENT_HEADER, seq);
 }
 
 /** Compares the texts: two of them may have the same hash. */

@@ -72,7 +72,6 @@ export class SegmentReader {
       const isCommitted = !isLast || chunk.nextSeq <= lastSeq;
       const item = isCommitted ? walker.next() : walker.sound();
       if (item === null) return { at: next, doneTo: isLast ? lastSeq : Infinity };
-      if (item.kind === 'frame') chunk.noteFrame(item.firstSeq, item.at);
       if (item.kind === 'record') {
         if (item.seq > lastSeq) return { at: next, doneTo: lastSeq };
         // Events missing in between are damaged.
@@ -94,7 +93,7 @@ export class SegmentReader {
     return walker.isWhole(record) ? record : null;
   }
 
-  /** When the frame of a record was written. @param from where a frame begins, at or before it */
+  /** When the frame of a record was written; 0 when it begins before `from`. @param from where an item begins */
   writtenAt(from: number, seq: number): number {
     const walker = this.#walker(from);
     let writtenAt = 0;
