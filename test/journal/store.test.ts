@@ -147,6 +147,22 @@ test('a sink that came back after it had left gets what comes from then on', asy
   expect(store.cursors.known()).toEqual([]);
 });
 
+test('stored routes have the key that earlier versions read, and are read by it', async () => {
+  const path = await temporaryFolder();
+  const store = open(path);
+  store.cursors.open('old');
+  const { successors } = store.cursors.succeed('old', 'new');
+  expect(successors).toEqual([{ upTo: null, from: 'old', to: 'new' }]);
+  expect(JSON.parse(store.checkpoints.load('routes') ?? '')).toEqual({
+    eras: [],
+    heirs: successors,
+    left: [],
+    forgotten: false,
+  });
+  store.close();
+  expect(open(path).routes.read().successors).toEqual(successors);
+});
+
 test('no sink continues for one that is not there, or under a name that has a cursor', async () => {
   const store = open(await temporaryFolder());
   store.cursors.open('a');
