@@ -31,7 +31,7 @@ export function makeDelivery(
     plan,
     feeds: {
       ...limits,
-      journal: store,
+      logOf: (sink) => store.logOf(sink),
       clock,
       log,
       retry: { initial: retryInitial, max: retryMax, giveUpAfter },

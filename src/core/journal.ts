@@ -171,21 +171,18 @@ export interface Ahead {
   readonly died: readonly (readonly [destination: string | null, seq: number])[];
 }
 
-/** Where events wait for their sinks: all that delivering needs to know of it. */
+/** Events that wait for sinks, in the order of their seqs: what a feed reads. */
 export interface EventLog {
   readonly lastSeq: number;
   /** Events after `seq` in order; at least one if there is one, then as many as the limits allow. */
   read(after: number, limits: { count: number; bytes: number }): Promise<readonly JournalEvent[]>;
   /** Calls back after each commit, with the newest seq; the returned function stops that. */
   subscribe(listener: (lastSeq: number) => void): () => void;
-  /** Calls back when this process takes an event in; left out where each commit is one of those. */
-  onReceived?(listener: () => void): () => void;
-  /** Where the sink stands. A sink never seen before starts at the end. */
+  /** The cursor of the sink. A sink never seen before starts at the end. */
   openCursor(sink: string): Promise<number>;
   /**
-   * The sink is gone: what it has not had is no longer held back for it. Its cursor is kept, so that it can continue where
-   * it stood.
-   * @param forget when the sink could not be opened: a cursor that was placed for this attempt goes with it
+   * The sink is gone and holds nothing back any more. Its cursor is kept for when it comes back.
+   * @param forget when the sink could not be opened: a cursor that was created for this attempt is removed
    */
   releaseCursor(sink: string, forget?: boolean): void;
   /**
@@ -193,33 +190,49 @@ export interface EventLog {
    * @param note says what is settled ahead of it; asked when it is written
    */
   moveCursor(sink: string, seq: number, note?: () => string | null): void;
-  /** What is settled ahead of a cursor; left out where it is remembered otherwise, or nothing has to be. */
-  ahead?(sink: string): Promise<Ahead>;
   flush(): Promise<void>;
-  addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void>;
-  /** An event of an erased user is not sent to a sink that it was for. Left out where nobody accounts for it later. */
-  passedOver?(sink: string, event: JournalEvent): void;
-  /** A sink has confirmed one delivery of the event. */
-  delivered?(sink: string, event: Pick<JournalEvent, 'seq'>, destination: string | null): void;
-  /** Resolves when not too much that is confirmed has still to be noted: it would be sent again after a crash. */
-  noted?(): Promise<void>;
-  /** Whether an event that was read may still be sent, asked right before; left out where nobody else could send it. */
-  maySend?(event: Pick<JournalEvent, 'seq'>): boolean;
-  /** Set where an event is not there any more once it was read. */
-  readonly readsOnce?: true;
-  /** The log of one sink, where each has its own; left out where all have one. */
-  logOf?(sink: string): EventLog;
+  addDeadLetter(deadLetter: Omit<DeadLetter, 'key'>): Promise<void>;
 }
 
+/** A log that accounts for each event later, and remembers what is settled ahead of a cursor. */
+export interface KeptLog extends EventLog {
+  ahead(sink: string): Promise<Ahead>;
+  /** An event of an erased user is not sent to a sink that it was for. */
+  passedOver(sink: string, event: JournalEvent): void;
+}
+
+/** A log that is notified of each delivery, because its cursors do not say enough. */
+export interface ConfirmedLog extends EventLog {
+  /** A sink has confirmed one delivery of the event. */
+  delivered(sink: string, event: Pick<JournalEvent, 'seq'>, destination: string | null): void;
+}
+
+/**
+ * One sink's log, of events that other processes deliver as well. Each event can be read once, its seq is a number of this
+ * process, and it may be sent only while no other process can have it.
+ */
+export interface LeasedLog extends ConfirmedLog {
+  /** Whether an event that was read may still be sent; asked right before. */
+  maySend(event: Pick<JournalEvent, 'seq'>): boolean;
+  /** Resolves when few confirmed deliveries have still to be committed: after a crash these are sent again. */
+  untilCommitted(): Promise<void>;
+  /** Calls back when this process receives an event; the returned function stops that. */
+  onReceived(listener: () => void): () => void;
+}
+
+export type FeedLog = EventLog | KeptLog | ConfirmedLog | LeasedLog;
+
 /** What stands between receiving and delivering: the journal, or with `acknowledge: delivered` memory. */
-export interface EventStore extends EventLog, RouteKeeper, IngestStore {
+export interface EventStore extends RouteKeeper, IngestStore {
+  /** 0 where each sink's log counts for itself. */
+  readonly lastSeq: number;
   /** For sources: how far they have read. */
   readonly checkpoints: CheckpointStore;
+  logOf(sink: string): FeedLog;
   /** Resolves when everything handed in before has been answered, and `lastSeq` says so. */
   settled(): Promise<void>;
+  flush(): Promise<void>;
   status(): Promise<JournalStatus>;
-  /** As the status has them, from what is in memory. */
-  troubles?(): readonly SinkTrouble[];
   close(): Promise<void>;
 }
 
@@ -227,7 +240,9 @@ export interface EventStore extends EventLog, RouteKeeper, IngestStore {
  * The durable local store. What `accept` or `quarantine` has answered for is on disk (fsync).
  * Rejections carry a MillraceError: `journal_full` (recovers by itself) or `journal_failed` (the process must end).
  */
-export interface Journal extends EventStore {
+export interface Journal extends EventStore, KeptLog {
+  /** As the status has them, from what is in memory. */
+  troubles(): readonly SinkTrouble[];
   routes(): Promise<RouteRecord>;
   /** How far each sink is that events can wait for, whether it is open or not. */
   cursors(): Promise<readonly (readonly [sink: string, seq: number])[]>;
@@ -250,8 +265,8 @@ export interface Journal extends EventStore {
   /** Moves one event out of quarantine into the journal proper. @returns false when it is not there any more, or of who was erased */
   release(key: number, event: Event): Promise<boolean>;
   dropQuarantine(selection: Selection): Promise<number>;
-  /** What the log of receipts has of them, a page as of dead letters, by `keys` or `after`; left out by a journal that has no such log. */
-  listEntries?(kind: SetAsideKind, selection: Selection): Promise<readonly SetAsideEntry[]>;
+  /** What the log of receipts has of them, a page as of dead letters, by `keys` or `after`. */
+  listEntries(kind: SetAsideKind, selection: Selection): Promise<readonly SetAsideEntry[]>;
   /** Heads of the events after `seq` in order, as many as an answer should hold; none at the end. */
   heads(after: number): Promise<readonly EventHead[]>;
   /** @param since and `until`: milliseconds since the epoch; counts are of whole hours */

@@ -38,7 +38,8 @@ export class DeadLetters {
     for await (const page of eventsOf(journal, seqs)) {
       const due = page.filter((event) => event.handling.erased !== true && targetsOf(event).length > 0);
       const events = due.filter((event) => !isErased(event));
-      for (const event of due) if (isErased(event)) journal.passedOver?.(sink, event);
+      if ('passedOver' in journal)
+        for (const event of due) if (isErased(event)) journal.passedOver(sink, event);
       await Promise.all(
         events.map((event) => {
           const targets = targetsOf(event).filter((target) => target.sink === sink);

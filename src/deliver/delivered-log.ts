@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { MillraceError } from '../core/errors.ts';
 import type { Event, Handling, JournalEvent } from '../core/event.ts';
 import { ID_REUSED, type AppendResult, type IngestOptions, type InvalidReason } from '../core/ingest.ts';
-import type { EventStore } from '../core/journal.ts';
+import type { ConfirmedLog, EventStore } from '../core/journal.ts';
 import type { Route, Target } from '../core/route.ts';
 import { NO_ROUTES, type RouteRecord } from '../core/route-record.ts';
 import { MemoryLog, type Refusal } from './memory-log.ts';
@@ -45,7 +45,7 @@ const REUSED: AppendResult = { status: 'reused', seq: 0 };
  * `accept` and `quarantine` reject with MillraceError backlog_full; sink_refused, when a required sink will never accept the
  * event; not_confirmed, when one that has not confirmed it is removed; unfit, when no target for invalid events is configured.
  */
-export class DeliveredLog extends MemoryLog implements EventStore {
+export class DeliveredLog extends MemoryLog implements EventStore, ConfirmedLog {
   readonly #options: DeliveredLogOptions;
   readonly #byKey = new Map<string, Entry>();
   readonly #bySeq = new Map<number, Entry>();
@@ -61,6 +61,10 @@ export class DeliveredLog extends MemoryLog implements EventStore {
 
   /** Sources need none: in this mode their brokers keep how far they are. */
   readonly checkpoints = { load: () => Promise.resolve(null), save: () => Promise.resolve() };
+
+  logOf(): this {
+    return this;
+  }
 
   async accept(
     event: Event,

@@ -180,7 +180,7 @@ export class Destinations {
 
   #takesMoreThan(share: number, destination: DestinationProgress): boolean {
     if (destination.load.retried === 0 || this.#has(destination, share)) return false;
-    return this.#options.journal.readsOnce !== true && this.#known > 1;
+    return !('maySend' in this.#options.journal) && this.#known > 1;
   }
 
   /** Whether it has less than a share of what is free; one event it may always have. */

@@ -1,9 +1,14 @@
+import type { FeedLog } from '../core/journal.ts';
 import type { Sink, TakenBack } from '../core/sink.ts';
 import { orAborted } from '../lib/abort.ts';
 import { Feed } from './feed.ts';
 import type { FeedOptions, FeedStatus, ForgetRequest, SharedOptions } from './feed-options.ts';
 
-export type DispatcherOptions = Omit<SharedOptions, 'isErased'> & Partial<Pick<SharedOptions, 'isErased'>>;
+interface OwnOptions extends Omit<SharedOptions, 'journal'> {
+  readonly logOf: (sink: string) => FeedLog;
+}
+
+export type DispatcherOptions = Omit<OwnOptions, 'isErased'> & Partial<Pick<OwnOptions, 'isErased'>>;
 
 export interface RemoveOptions {
   /** The sink could not be opened: a cursor that `add` made for it is removed. */
@@ -14,7 +19,7 @@ export interface RemoveOptions {
 
 /** Delivers events to every sink, each at its own pace: one feed a sink. Sinks are added and removed while it runs. */
 export class Dispatcher {
-  readonly #options: SharedOptions;
+  readonly #options: OwnOptions;
   readonly #feeds = new Map<string, Feed>();
   /** Calls that removed sinks have not answered, and the names of these sinks. */
   readonly #unanswered = new Map<Promise<void>, string>();
@@ -31,20 +36,20 @@ export class Dispatcher {
    * @throws what Feed.start throws; the sink is then not added
    */
   async add(name: string, sink: Sink, own: Pick<FeedOptions, 'keep' | 'patient'> = {}): Promise<void> {
-    const journal = this.#options.journal.logOf?.(name) ?? this.#options.journal;
+    const journal = this.#options.logOf(name);
     const feed = new Feed({ ...this.#options, journal, name, sink, ...own });
     this.#feeds.set(name, feed);
     try {
       await feed.start();
-      if (journal.maySend !== undefined)
+      if ('maySend' in journal)
         // The seqs of this log are not in order of time, so that an erasure cannot name them: checks each event before it is sent.
         feed.forget({
           upTo: Infinity,
-          owned: (event) => journal.maySend?.(event) !== true || this.#options.isErased(event),
+          owned: (event) => !journal.maySend(event) || this.#options.isErased(event),
         });
     } catch (error) {
       this.#feeds.delete(name);
-      this.#options.journal.releaseCursor(name, true);
+      feed.releaseCursor(true);
       throw error;
     }
   }
@@ -78,7 +83,7 @@ export class Dispatcher {
     // A sink that ignores its signal may still write what it was sent.
     const late = feed.answered().finally(() => this.#unanswered.delete(late));
     this.#unanswered.set(late, name);
-    this.#options.journal.releaseCursor(name, forget);
+    feed.releaseCursor(forget);
   }
 
   /** The least cursor; Infinity without sinks. */

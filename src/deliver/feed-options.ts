@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 import type { JournalEvent } from '../core/event.ts';
-import type { EventLog } from '../core/journal.ts';
+import type { FeedLog } from '../core/journal.ts';
 import type { SinkStatus } from '../core/operations.ts';
 import type { Target } from '../core/route.ts';
 import type { Delivery, Sink, SinkLog } from '../core/sink.ts';
@@ -23,7 +23,7 @@ export interface FeedObserver {
 
 /** Options that all feeds share. */
 export interface SharedOptions {
-  readonly journal: EventLog;
+  readonly journal: FeedLog;
   readonly clock: Clock;
   readonly log: SinkLog;
   readonly retry: RetryOptions;

@@ -140,6 +140,11 @@ export class Feed {
     this.#progress.forget(request);
   }
 
+  /** After `stop`. @param forget as `EventLog.releaseCursor` */
+  releaseCursor(forget: boolean): void {
+    this.#options.journal.releaseCursor(this.name, forget);
+  }
+
   /** Resolves when every batch that is in flight now has been answered, also those that are overdue. */
   async answered(): Promise<void> {
     await Promise.allSettled(this.#inFlight);
@@ -324,7 +329,7 @@ export class Feed {
     const { journal } = this.#options;
     this.#sender.counts.delivered += deliveries;
     this.#losses = 0;
-    if (journal.delivered !== undefined)
+    if ('delivered' in journal)
       for (const [destination, own] of seqs)
         for (const seq of own.values()) journal.delivered(this.name, { seq }, destination);
     this.#moveCursor();

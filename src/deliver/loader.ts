@@ -33,7 +33,7 @@ export class Loader {
   watch(): () => void {
     const { journal } = this.#options;
     const cameIn = (): void => this.#catchUp.cameIn();
-    return journal.onReceived?.(cameIn) ?? journal.subscribe(cameIn);
+    return 'onReceived' in journal ? journal.onReceived(cameIn) : journal.subscribe(cameIn);
   }
 
   /** How many events may go in a batch now. */

@@ -137,8 +137,9 @@ export class Progress {
         : 'left',
     );
     if (gone.length === 0) return items;
+    const { name, journal } = this.#options;
     for (const item of gone) {
-      this.#options.journal.passedOver?.(this.#options.name, Item.originalOf(item));
+      if ('passedOver' in journal) journal.passedOver(name, Item.originalOf(item));
       this.settle(item);
     }
     // A user with an item left stays out until that is answered: what follows must not overtake it.
@@ -165,7 +166,7 @@ export class Progress {
   #passesOver(event: JournalEvent, targets: readonly Target[]): boolean {
     const { name, journal, isErased } = this.#options;
     if (targets.length === 0 || !isErased(event)) return false;
-    journal.passedOver?.(name, event);
+    if ('passedOver' in journal) journal.passedOver(name, event);
     return true;
   }
 

@@ -47,7 +47,7 @@ export class Sender {
   /** Never rejects. @param taken from `pending`, and given back to it */
   async send(taken: readonly Item[]): Promise<void> {
     const { options, calls, pending, progress, down, signal } = this.#parts;
-    if (options.journal.noted !== undefined) await options.journal.noted();
+    if ('untilCommitted' in options.journal) await options.journal.untilCommitted();
     const batch = progress.unforgotten(taken);
     if (batch.length < taken.length) this.#events.moved();
     if (batch.length === 0) return;
@@ -98,7 +98,7 @@ export class Sender {
     for (const { item, code, reason: why } of dead) await this.deadLetters.add(item, code, why);
     down.answered(results);
     if (delivered.length > 0) observer?.delivered(name, delivered);
-    if (journal.delivered !== undefined)
+    if ('delivered' in journal)
       for (const { event, destination } of delivered) journal.delivered(name, event, destination);
     for (const { item } of later) observer?.retried(name, item, reason);
     this.counts.delivered += delivered.length;

@@ -1,4 +1,4 @@
-import type { Ahead, EventLog } from '../core/journal.ts';
+import type { Ahead, FeedLog, KeptLog } from '../core/journal.ts';
 import type { Target } from '../core/route.ts';
 import { decodeStretches, encodeStretches, isWithin, type Stretch } from '../lib/stretches.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
@@ -108,9 +108,9 @@ export class SettledAhead {
 /** Null when the log has nothing of the sink. */
 export async function settledAheadOf(
   sink: string,
-  { journal, routes }: { readonly journal: Pick<EventLog, 'ahead'>; readonly routes?: CurrentRoutes },
+  { journal, routes }: { readonly journal: FeedLog | Pick<KeptLog, 'ahead'>; readonly routes?: CurrentRoutes },
 ): Promise<SettledAhead | null> {
-  const ahead = await journal.ahead?.(sink);
+  const ahead = 'ahead' in journal ? await journal.ahead(sink) : null;
   if (ahead === undefined || (ahead.note === null && ahead.died.length === 0)) return null;
   return new SettledAhead(sink, ahead, routes);
 }

@@ -115,6 +115,10 @@ export class SqliteJournal implements Journal, ErasableStore {
   readonly troubles = (): readonly SinkTrouble[] => this.#upkeep.troubles();
   readonly flush = (): Promise<void> => this.#late.flush();
 
+  logOf(): this {
+    return this;
+  }
+
   accept(event: Event, { handling, dedupKey }: IngestOptions = {}): Promise<AppendResult> {
     return this.#add({ event, handling, invalid: null, dedupKey });
   }

@@ -12,10 +12,12 @@ import { makeEvent } from '../support/events.ts';
 import { ArrayJournal, byType, LIMITS, ManualClock, ScriptedSink, silentLog } from './support.ts';
 
 /** A dispatcher by which all events go to the sink `a`, where the options say nothing else. */
-export function makeDispatcher(
-  options: Partial<DispatcherOptions> & { readonly journal: EventLog; readonly clock: Clock },
-): Dispatcher {
+export function makeDispatcher({
+  journal,
+  ...options
+}: Partial<DispatcherOptions> & { readonly journal: EventLog; readonly clock: Clock }): Dispatcher {
   return new Dispatcher({
+    logOf: () => journal,
     log: silentLog,
     retry: { initial: 100, max: 1000, giveUpAfter: 0 },
     maxPending: 50,

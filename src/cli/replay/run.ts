@@ -102,7 +102,7 @@ async function play(replay: Replay, playing: Playing): Promise<boolean> {
   const parts = { log: sinkLog(progress), clock: systemClock };
   const dispatcher = new Dispatcher({
     ...parts,
-    journal: replay.log,
+    logOf: () => replay.log,
     retry: { initial: retryInitial, max: retryMax, giveUpAfter },
     sendTimeout,
     downAfter,

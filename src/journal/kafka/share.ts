@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { JournalEvent } from '../../core/event.ts';
-import type { DeadLetter, EventLog } from '../../core/journal.ts';
+import type { DeadLetter, LeasedLog } from '../../core/journal.ts';
 import { orAborted, unlessAborted } from '../../lib/abort.ts';
 import { Bell } from '../../lib/bell.ts';
 import { toFailure } from '../../vendors/kafka/failure.ts';
@@ -41,7 +41,7 @@ interface Held {
  * hands, or the group was out of reach for too long, nothing new is sent, what is in flight is waited for, what is done is
  * committed, and it joins again.
  */
-export class Share implements EventLog {
+export class Share implements LeasedLog {
   readonly #options: ShareOptions;
   readonly #entries = new Entries();
   readonly #listeners = new Set<(lastSeq: number) => void>();
@@ -60,8 +60,6 @@ export class Share implements EventLog {
       wake: () => this.#wake(),
     });
   }
-
-  readonly readsOnce = true;
 
   get lastSeq(): number {
     return this.#entries.lastSeq;
@@ -100,7 +98,7 @@ export class Share implements EventLog {
     return this.#entries.maySend(event.seq);
   }
 
-  async noted(): Promise<void> {
+  async untilCommitted(): Promise<void> {
     await this.#held?.commits.untilNoted(this.#abort.signal);
   }
 

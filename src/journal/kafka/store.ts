@@ -1,5 +1,4 @@
 import type { ErasableStore } from '../../core/erasure.ts';
-import { MillraceError } from '../../core/errors.ts';
 import type { Event, Handling } from '../../core/event.ts';
 import {
   ID_REUSED,
@@ -8,7 +7,7 @@ import {
   type InvalidReason,
   type IsErased,
 } from '../../core/ingest.ts';
-import type { DeadLetter, EventLog, EventStore, JournalStatus } from '../../core/journal.ts';
+import type { EventStore, JournalStatus, LeasedLog } from '../../core/journal.ts';
 import type { Route, Target } from '../../core/route.ts';
 import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
 import { ROOM } from './appender.ts';
@@ -118,7 +117,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
     return Promise.resolve({ ...NO_ROUTES, eras: [{ after: 0, tables: [routes] }] });
   }
 
-  logOf(sink: string): EventLog {
+  logOf(sink: string): LeasedLog {
     const share = new Share(this.#shareOptions(sink));
     this.#shares.set(sink, share);
     return share;
@@ -163,37 +162,12 @@ export class KafkaJournal implements EventStore, ErasableStore {
     return new SharedLog({ ...this.#options, window }, await this.#topics.look());
   }
 
-  // What waits is read by sink, through `logOf`.
-  readonly heads = unread;
-  readonly account = unread;
-  readonly read = unread;
-
   erased(): Promise<void> {
     return Promise.resolve();
   }
 
-  subscribe(): () => void {
-    return () => undefined;
-  }
-
-  openCursor(): Promise<number> {
-    return Promise.resolve(0);
-  }
-
-  releaseCursor(sink: string): void {
-    const share = this.#shares.get(sink);
-    this.#shares.delete(sink);
-    share?.releaseCursor();
-  }
-
-  moveCursor(): void {}
-
   async flush(): Promise<void> {
     await Promise.all(Array.from(this.#shares.values(), (share) => share.flush()));
-  }
-
-  async addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void> {
-    if (!this.#options.isErased(letter.event)) await this.#letters.addDeadLetter(letter);
   }
 
   #append(event: Event, { handling = {}, ...extra }: Extra, room: number | null = null): Promise<void> {
@@ -238,14 +212,10 @@ export class KafkaJournal implements EventStore, ErasableStore {
         this.#received.add(listener);
         return () => this.#received.delete(listener);
       },
-      addDeadLetter: (letter) => this.addDeadLetter(letter),
+      addDeadLetter: async (letter) => {
+        if (!this.#options.isErased(letter.event)) await this.#letters.addDeadLetter(letter);
+      },
       log,
     };
   }
-}
-
-function unread(): Promise<never> {
-  const detail =
-    'with journal.type: kafka the journal cannot be read event by event yet: read an archive instead';
-  return Promise.reject(new MillraceError('usage', detail));
 }

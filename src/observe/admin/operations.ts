@@ -11,7 +11,7 @@ import type {
 } from '../../core/operations.ts';
 import { pagesOf } from '../../core/page.ts';
 import type { DroppedEntries, DroppedNote } from '../../core/proof.ts';
-import type { SetAsideKind } from '../../core/receipt.ts';
+import type { SetAsideEntry, SetAsideKind } from '../../core/receipt.ts';
 import { NO_ROUTES } from '../../core/route-record.ts';
 import type { SchemaReport } from '../../core/schema.ts';
 import type { SinkTrouble } from '../../core/sink.ts';
@@ -19,7 +19,7 @@ import { Serial } from '../../lib/serial.ts';
 import type { Validation } from '../../receive/validate/envelope.ts';
 
 export interface OperationsOptions {
-  readonly journal: AdministeredJournal;
+  readonly journal: AdministeredJournal | ReadableJournal;
   readonly validate: (body: Buffer) => Validation;
   /** Process id to report, or null for a command that opened the journal itself. */
   readonly pid: number | null;
@@ -43,18 +43,17 @@ export interface OperationsOptions {
 export type AdministeredJournal = Pick<
   Journal,
   | 'status'
-  | 'read'
-  | 'heads'
-  | 'account'
   | 'listQuarantine'
   | 'release'
   | 'dropQuarantine'
   | 'listDeadLetters'
   | 'retryDeadLetters'
   | 'dropDeadLetters'
-  | 'listEntries'
-> &
-  Partial<Pick<Journal, 'routes'>>;
+>;
+
+/** A journal that can be read event by event, as one in topics cannot. */
+type ReadableJournal = AdministeredJournal &
+  Pick<Journal, 'read' | 'heads' | 'account' | 'listEntries' | 'routes'>;
 
 /** Letters in one answer; their bytes are bounded by the journal. */
 const LETTERS = 1000;
@@ -64,11 +63,12 @@ const EVENTS = { count: 1000, bytes: 8 * 2 ** 20 };
 /** The operations on a journal this process holds. */
 export function createOperations(options: OperationsOptions): Operations {
   const { journal, validate, pid, sinks, receiving, earlier, hasSink, dropSink, schema } = options;
+  const readable = 'read' in journal ? journal : null;
   // What is retried or dropped: of two that overlap neither could say what it dropped.
   const turns = new Serial();
   return {
     dropSink,
-    routes: async () => (await journal.routes?.()) ?? NO_ROUTES,
+    routes: async () => (await readable?.routes()) ?? NO_ROUTES,
     schema: async () => (schema === null || schema === undefined ? nothingRemembered() : schema.report()),
     status: async () => {
       // Before the cursors, which are moved first: what waited for nothing then has its cursor at the end.
@@ -81,11 +81,12 @@ export function createOperations(options: OperationsOptions): Operations {
       return { pid, journal: { ...status, cursors }, sinks: sinks(), ...running };
     },
     listEvents: async ({ after = 0, limit = EVENTS.count }) => {
-      const found = await journal.read(after, { count: Math.min(limit, EVENTS.count), bytes: EVENTS.bytes });
+      if (readable === null) return unreadable();
+      const found = await readable.read(after, { count: Math.min(limit, EVENTS.count), bytes: EVENTS.bytes });
       return found.map((event) => ({ ...summarise(event.seq, event, true), ...goneOf(event) }));
     },
-    listHeads: (after) => journal.heads(after),
-    account: (since, until) => journal.account(since, until),
+    listHeads: async (after) => readable?.heads(after) ?? unreadable(),
+    account: async (since, until) => readable?.account(since, until) ?? unreadable(),
     listQuarantine: async (selection, bodies) =>
       (await journal.listQuarantine(bounded(selection), bodies)).map((event) => ({
         ...summarise(event.key, event, bodies),
@@ -107,7 +108,7 @@ export function createOperations(options: OperationsOptions): Operations {
       ),
     retryDeadLetters: (selection) => turns.run(() => retryDeadLetters(journal, hasSink, selection)),
     dropDeadLetters: (selection) => turns.run(() => drop(options, 'dead-letters', selection)),
-    listEntries: async (kind, selection) => (await journal.listEntries?.(kind, bounded(selection))) ?? [],
+    listEntries: async (kind, selection) => (await readable?.listEntries(kind, bounded(selection))) ?? [],
   };
 }
 
@@ -186,7 +187,9 @@ async function drop(
   for await (const page of pagesOf(list, selection)) {
     const keys = page.map(({ key }) => key);
     const entries = new Map<string | null, string[]>();
-    for await (const part of pagesOf(async (one) => (await journal.listEntries?.(kind, one)) ?? [], { keys }))
+    const listed = async (part: Selection): Promise<readonly SetAsideEntry[]> =>
+      'listEntries' in journal ? journal.listEntries(kind, part) : [];
+    for await (const part of pagesOf(listed, { keys }))
       for (const { sink, entry } of part)
         if (entry !== null) entries.set(sink, [...(entries.get(sink) ?? []), entry]);
     const note = async (state: DroppedNote['state']): Promise<void> => {
@@ -200,6 +203,13 @@ async function drop(
     dropped += count;
   }
   return dropped;
+}
+
+/** @throws MillraceError usage */
+export function unreadable(): never {
+  const detail =
+    'with journal.type: kafka the journal cannot be read event by event yet: read an archive instead';
+  throw new MillraceError('usage', detail);
 }
 
 /** @throws MillraceError usage */

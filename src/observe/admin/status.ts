@@ -21,12 +21,15 @@ import { History, type Totals } from '../metrics/history.ts';
 import type { Meter } from '../metrics/meter.ts';
 import type { ConsoleSource } from './console.ts';
 import type { ArchiveHead, Check, Health } from './health.ts';
+import { unreadable } from './operations.ts';
 
 export interface StatusOptions {
   readonly meter: Meter;
   readonly clock: Clock;
   readonly plan: Live<{ readonly config: DescribedConfig }>;
-  readonly store: EventLog & Pick<EventStore, 'troubles'>;
+  readonly store: Pick<EventStore, 'lastSeq'> | (Pick<EventStore, 'lastSeq'> & Pick<EventLog, 'read'>);
+  /** Null where none is kept on this disk. */
+  readonly journal: Pick<Journal, 'troubles'> | null;
   readonly dispatcher: { status(): readonly (SinkStatus & { readonly cursor: number })[] };
   readonly receiver: Pick<MetricState, 'ready' | 'decompressing' | 'connections'> & {
     readonly state: string;
@@ -76,9 +79,9 @@ export class Status {
    * journal, a delivery is answered by the required sinks, and each has to have been open once.
    */
   health(): Health {
-    const { receiver, dispatcher, plan, store, isBacklogFull } = this.#options;
+    const { receiver, dispatcher, plan, journal, isBacklogFull } = this.#options;
     const isFull = isBacklogFull();
-    const full = store.troubles?.() ?? [];
+    const full = journal?.troubles() ?? [];
     const { acknowledge, sinks: configured } = plan.value.config;
     const sinks = dispatcher.status().map(({ sink, mode, troubles }) => ({
       name: `sink ${sink}`,
@@ -208,7 +211,9 @@ export class Status {
 
   async #bodyOf(seq: number): Promise<{ id: string; body: Buffer } | null> {
     if (seq < 1) return null;
-    const [event] = await this.#options.store.read(seq - 1, { count: 1, bytes: 1 });
+    const { store } = this.#options;
+    if (!('read' in store)) return unreadable();
+    const [event] = await store.read(seq - 1, { count: 1, bytes: 1 });
     return event?.seq === seq ? event : null;
   }
 

@@ -50,7 +50,7 @@ export interface SchemaSettings {
 export interface WatchOptions {
   readonly clock: Clock;
   readonly log: SinkLog;
-  readonly store: Pick<EventStore, 'checkpoints' | 'lastSeq' | 'read'>;
+  readonly store: Pick<Journal, 'checkpoints' | 'lastSeq' | 'read'>;
   /** Where it says what is new. */
   readonly ingest: () => Ingest;
   /** Of now. */

@@ -75,7 +75,7 @@ async function play(
   const all = Promise.withResolvers<void>();
   let delivered = 0;
   const dispatcher = new Dispatcher({
-    journal,
+    logOf: () => journal,
     clock: systemClock,
     log: quiet,
     retry: { initial: 500, max: 30_000, giveUpAfter: 0 },
