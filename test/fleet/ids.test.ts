@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { fingerprintOf, Ids, Recent, recentName } from '../../src/journal/kafka/ids.ts';
+import { fingerprintOf, Ids, Recent, recentName } from '../../src/journal/kafka/id-table.ts';
 import { shareOut } from '../../src/journal/kafka/membership.ts';
 import { idsOf, RELEASED } from '../../src/journal/kafka/window.ts';
 import { eventOf } from '../privacy/erase/support.ts';

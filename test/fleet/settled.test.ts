@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { decodeAhead, encodeAhead } from '../../src/journal/kafka/commit-text.ts';
-import { isSettledIn, Settled, type Destination } from '../../src/journal/kafka/settled.ts';
+import { isSettledIn, Settled, type Destination } from '../../src/journal/kafka/settled-offsets.ts';
 
 /** Nine in ten are for none, one or two of these; a long name takes room. */
 const PLACES: readonly Destination[] = [null, 'a', 'b "c"', 'd'.repeat(240), 'é'.repeat(60)];

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { describeConfigsV4, fetchV17 } from '@platformatic/kafka';
 import { Brokers, type Call } from '../../vendors/kafka/brokers.ts';
 import type { Connection } from '../../vendors/kafka/connection.ts';
-import { Groups } from './groups.ts';
+import { Groups } from './group.ts';
 import type { RawRecord } from './record.ts';
 
 /** A record with its place in its partition. */

@@ -1,6 +1,6 @@
 import { jsonIn } from '../../lib/parsed.ts';
 import { decodeStretches, encodeStretches, type Stretch } from '../../lib/stretches.ts';
-import type { Destination, HandedOver, Progress } from './settled.ts';
+import type { Destination, HandedOver, Progress } from './settled-offsets.ts';
 
 /** What brokers take beside an offset: `offset.metadata.max.bytes` less a little. */
 const MOST = 4000;

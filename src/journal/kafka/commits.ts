@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Bell } from '../../lib/bell.ts';
-import type { Claim } from './claim.ts';
+import type { Claim } from './lease.ts';
 import { encodeAhead } from './commit-text.ts';
-import type { Committed } from './groups.ts';
+import type { Committed } from './group.ts';
 import type { Membership } from './membership.ts';
-import type { Settled } from './settled.ts';
+import type { Settled } from './settled-offsets.ts';
 
 /** Milliseconds between two commits, while there is something to commit; after one that has failed. */
 const [PAUSE, LONG_PAUSE] = [10, 200];

@@ -2,7 +2,7 @@ import { Owners, type ErasureRun } from '../../core/erasure.ts';
 import { USER_MALFORMED } from '../../core/ingest.ts';
 import type { Cluster } from './cluster.ts';
 import { keptOf, type Kept } from './record.ts';
-import type { SetAsideTopic } from './set-aside.ts';
+import type { SetAsideTopic } from './set-aside-topic.ts';
 
 export interface ErasedTopics {
   /** The topic of events, which nobody can take anything out of. */

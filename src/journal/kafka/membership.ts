@@ -2,9 +2,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { messageOf } from '../../core/errors.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { unlessAborted } from '../../lib/abort.ts';
-import { Claim } from './claim.ts';
+import { Claim } from './lease.ts';
 import type { Cluster } from './cluster.ts';
-import type { Committed, Joined } from './groups.ts';
+import type { Committed, Joined } from './group.ts';
 
 export interface MembershipOptions {
   readonly group: string;

@@ -2,7 +2,7 @@ import { MillraceError } from '../../core/errors.ts';
 import type { CursorStatus, JournalStatus } from '../../core/journal.ts';
 import { toFailure } from '../../vendors/kafka/failure.ts';
 import type { Cluster } from './cluster.ts';
-import type { Letters } from './letters.ts';
+import type { Letters } from './set-aside-events.ts';
 
 export interface CountedTopic {
   readonly topic: string;

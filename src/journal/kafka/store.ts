@@ -12,13 +12,13 @@ import type { Route, Target } from '../../core/route.ts';
 import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
 import { ROOM } from './appender.ts';
 import { Cluster } from './cluster.ts';
-import { Recent, recentName } from './ids.ts';
-import { Keeper } from './keeper.ts';
-import { Ledger } from './ledger.ts';
-import { Letters } from './letters.ts';
+import { Recent, recentName } from './id-table.ts';
+import { Keeper } from './window-keeper.ts';
+import { Ledger } from './topic-account.ts';
+import { Letters } from './set-aside-events.ts';
 import { addressed, recordOf, type Extra } from './record.ts';
 import { SharedLog } from './shared-log.ts';
-import { Share, type ShareOptions } from './share.ts';
+import { Share, type ShareOptions } from './group-consumer.ts';
 import { TopicStatus } from './status.ts';
 import type { Topics, TopicsOptions } from './topics.ts';
 

@@ -1,7 +1,7 @@
 import type { Event } from '../../core/event.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import type { Cluster, Read } from './cluster.ts';
-import { FINGERPRINT_BYTES, fingerprintOf, Ids, type IdAt, type Verdict } from './ids.ts';
+import { FINGERPRINT_BYTES, fingerprintOf, Ids, type IdAt, type Verdict } from './id-table.ts';
 import { keptOf, type Extra, type Kept } from './record.ts';
 
 /** Records of `topic` whose ids lie together in one record of `windowTopic`. */

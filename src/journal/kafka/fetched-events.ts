@@ -1,7 +1,7 @@
 import type { JournalEvent } from '../../core/event.ts';
-import type { Claim } from './claim.ts';
+import type { Claim } from './lease.ts';
 import { nothingAt, type SharedEvent } from './record.ts';
-import type { Destination, Settled } from './settled.ts';
+import type { Destination, Settled } from './settled-offsets.ts';
 
 /** An event on its way to one sink, or the place of one that is none for it. */
 interface Entry {

@@ -3,9 +3,9 @@ import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import type { Message } from '../../vendors/kafka/message.ts';
 import type { Kept } from './record.ts';
-import type { Seen } from './reading.ts';
-import { Share, type ShareOptions } from './share.ts';
-import type { IdAt } from './ids.ts';
+import type { Seen } from './partition-fetcher.ts';
+import { Share, type ShareOptions } from './group-consumer.ts';
+import type { IdAt } from './id-table.ts';
 import { CHUNK, chunkKey, encodeChunk } from './window.ts';
 
 export interface KeeperOptions extends Pick<

@@ -6,14 +6,14 @@ import type { SinkLog } from '../../core/sink.ts';
 import { untilAborted } from '../../lib/abort.ts';
 import type { Bell } from '../../lib/bell.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import type { Claim } from './claim.ts';
+import type { Claim } from './lease.ts';
 import type { Cluster, Fetched } from './cluster.ts';
 import { decodeAhead } from './commit-text.ts';
-import { Died, diedSince } from './died.ts';
-import type { Entries } from './entries.ts';
-import type { Committed } from './groups.ts';
+import { Died, diedSince } from './dead-deliveries.ts';
+import type { Entries } from './fetched-events.ts';
+import type { Committed } from './group.ts';
 import { keptOf, type Kept } from './record.ts';
-import { Settled, type Destination } from './settled.ts';
+import { Settled, type Destination } from './settled-offsets.ts';
 import { PartitionWindow, type Judged } from './window.ts';
 
 export interface ReadingOptions {

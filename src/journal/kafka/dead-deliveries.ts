@@ -4,9 +4,9 @@ import type { SinkLog } from '../../core/sink.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { jsonIn } from '../../lib/parsed.ts';
 import type { Cluster } from './cluster.ts';
-import { fingerprintOf } from './ids.ts';
+import { fingerprintOf } from './id-table.ts';
 import type { Place } from './record.ts';
-import type { Destination } from './settled.ts';
+import type { Destination } from './settled-offsets.ts';
 
 /**
  * The key of a dead letter's record: which delivery it is of.

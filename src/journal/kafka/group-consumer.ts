@@ -4,13 +4,13 @@ import type { DeadLetter, LeasedLog } from '../../core/journal.ts';
 import { orAborted, unlessAborted } from '../../lib/abort.ts';
 import { Bell } from '../../lib/bell.ts';
 import { toFailure } from '../../vendors/kafka/failure.ts';
-import type { Claim } from './claim.ts';
+import type { Claim } from './lease.ts';
 import type { Cluster } from './cluster.ts';
 import { Commits } from './commits.ts';
-import { Entries } from './entries.ts';
+import { Entries } from './fetched-events.ts';
 import { Membership } from './membership.ts';
-import { FETCH_WAIT, Reading, type ReadingOptions } from './reading.ts';
-import type { Destination, Settled } from './settled.ts';
+import { FETCH_WAIT, Reading, type ReadingOptions } from './partition-fetcher.ts';
+import type { Destination, Settled } from './settled-offsets.ts';
 
 export interface ShareOptions extends ReadingOptions {
   readonly session: number;

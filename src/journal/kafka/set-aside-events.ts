@@ -3,11 +3,11 @@ import type { Event } from '../../core/event.ts';
 import type { InvalidReason } from '../../core/ingest.ts';
 import type { DeadLetter, JournalStatus, QuarantinedEvent, Selection } from '../../core/journal.ts';
 import { formatTarget } from '../../core/route.ts';
-import { letterKey, printOf } from './died.ts';
+import { letterKey, printOf } from './dead-deliveries.ts';
 import { eraseFromTopics } from './erasure.ts';
-import { fingerprintOf } from './ids.ts';
+import { fingerprintOf } from './id-table.ts';
 import { recordOf, type Extra, type SharedEvent } from './record.ts';
-import { SetAsideTopic, type Aside } from './set-aside.ts';
+import { SetAsideTopic, type Aside } from './set-aside-topic.ts';
 import type { Topics, TopicsOptions } from './topics.ts';
 import { RELEASED, RETRIED } from './window.ts';
 

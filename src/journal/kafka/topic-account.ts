@@ -6,7 +6,7 @@ import { NO_ROUTES } from '../../core/route-record.ts';
 import type { Cluster, Read, Span } from './cluster.ts';
 import { decodeAhead } from './commit-text.ts';
 import { keptOf, type Kept } from './record.ts';
-import { isSettledIn, type HandedOver } from './settled.ts';
+import { isSettledIn, type HandedOver } from './settled-offsets.ts';
 import { PartitionWindow, RELEASED, type WindowOptions } from './window.ts';
 
 export interface LedgerOptions extends WindowOptions {

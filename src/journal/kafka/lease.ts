@@ -1,4 +1,4 @@
-import type { Member } from './groups.ts';
+import type { Member } from './group.ts';
 
 /** How long silence may last before what is claimed counts as lost, as a share of the session: before others may have it. */
 const SHARE = 0.75;
