@@ -131,11 +131,11 @@ export async function withLedger<T>(
   if (config.journal.type !== 'kafka') return withOperations(loaded, work);
   const journal = await openTopics(config);
   try {
-    const ledger = await journal.ledger();
+    const topic = journal.topicAccount();
     return await work({
       ...operationsOn(journal, loaded),
-      account: (since, until) => ledger.account(since, until, Object.keys(config.sinks)),
-      listHeads: (after) => ledger.heads(after),
+      account: (since, until) => topic.account(since, until, Object.keys(config.sinks)),
+      listHeads: (after) => topic.heads(after),
     });
   } finally {
     await journal.close();

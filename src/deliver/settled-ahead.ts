@@ -111,7 +111,7 @@ export async function settledAheadOf(
   { journal, routes }: { readonly journal: FeedLog | Pick<KeptLog, 'ahead'>; readonly routes?: CurrentRoutes },
 ): Promise<SettledAhead | null> {
   const ahead = 'ahead' in journal ? await journal.ahead(sink) : null;
-  if (ahead === undefined || (ahead.note === null && ahead.died.length === 0)) return null;
+  if (ahead === null || (ahead.note === null && ahead.died.length === 0)) return null;
   return new SettledAhead(sink, ahead, routes);
 }
 

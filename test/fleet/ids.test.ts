@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { fingerprintOf, Ids, Recent, recentName } from '../../src/journal/kafka/id-table.ts';
-import { shareOut } from '../../src/journal/kafka/membership.ts';
+import { fingerprintOf, IdTable, RecentIds, recentPrint } from '../../src/journal/kafka/id-table.ts';
+import { assign } from '../../src/journal/kafka/membership.ts';
 import { idsOf, RELEASED } from '../../src/journal/kafka/window.ts';
 import { eventOf } from '../privacy/erase/support.ts';
 
@@ -11,7 +11,8 @@ const at = (id: number, body = 0) => fingerprintOf('webhooks', `msg_${id}`, Buff
 /** What tells the bytes of one body, released from quarantine, that came with this id. */
 function ofBytes(id: string): Buffer[] {
   const event = eventOf(1, 1, { id });
-  return idsOf({ event, again: `${RELEASED} 17` }).map(({ print }) => print.subarray(12));
+  const recorded = { event, dedupKey: id, again: `${RELEASED} 17` };
+  return idsOf(recorded, { offset: 0, time: 0 }).map(({ print }) => print.subarray(12));
 }
 
 describe('ids of a partition', () => {
@@ -19,7 +20,7 @@ describe('ids of a partition', () => {
     const record = fc.record({ id: fc.nat(20), body: fc.nat(1), second: fc.nat(60) });
     fc.assert(
       fc.property(fc.array(record, { maxLength: 60 }), fc.array(fc.nat(59)), (records, restarts) => {
-        const ids = new Ids(WINDOW);
+        const ids = new IdTable(WINDOW);
         const run = (from: number): string[] =>
           records.slice(from).map(({ id, body, second }, n) => ids.note(at(id, body), second, from + n));
         const verdicts = run(0);
@@ -41,7 +42,7 @@ describe('ids of a partition', () => {
   });
 
   test('past the window an id is new', () => {
-    const ids = new Ids(WINDOW);
+    const ids = new IdTable(WINDOW);
     expect(ids.note(at(1), 0, 0)).toBe('first');
     expect(ids.note(at(1), 100, 1)).toBe('duplicate');
     expect(ids.note(at(1), 101, 2)).toBe('first');
@@ -49,7 +50,7 @@ describe('ids of a partition', () => {
   });
 
   test('hold a hundred thousand, and forget those past the window when they need room', () => {
-    const ids = new Ids(WINDOW);
+    const ids = new IdTable(WINDOW);
     const verdicts = new Set<string>();
     for (let n = 0; n < 100_000; n += 1) verdicts.add(ids.note(at(n), Math.floor(n / 100), n));
     expect([...verdicts]).toEqual(['first']);
@@ -68,7 +69,7 @@ test('partitions are shared out evenly, and stay where they were', () => {
       fc.array(owned, { minLength: 1, maxLength: 6 }),
       (partitions, all) => {
         const members = all.map((own, n) => ({ id: `m${n}`, owned: own }));
-        const shares = shareOut(partitions, members);
+        const shares = assign(partitions, members);
         const sizes = [...shares.values()].map(({ length }) => length);
         expect([...shares.values()].flat().toSorted((a, b) => a - b)).toEqual(
           Array.from({ length: partitions }, (_, n) => n),
@@ -81,18 +82,18 @@ test('partitions are shared out evenly, and stay where they were', () => {
     { id: 'a', owned: [0, 1, 2] },
     { id: 'b', owned: [] },
   ];
-  expect(shareOut(3, members).get('a')).toEqual([0, 1]);
+  expect(assign(3, members).get('a')).toEqual([0, 1]);
 });
 
 const of = (kind: string, source: string, key: string, body: string): Buffer =>
-  recentName(kind, source, key, Buffer.from(body));
+  recentPrint(kind, source, key, Buffer.from(body));
 
 const NAMES = Array.from({ length: 1000 }, (_, n) => of('accepted', 'a', String(n), 'x'));
 const NEVER = of('accepted', 'a', 'never', 'x');
 const named = (n: number): Buffer => NAMES[n] ?? NEVER;
 
 test('what was confirmed of late is known, and no more than two generations of it', () => {
-  const recent = new Recent(100);
+  const recent = new RecentIds(100);
   const wrong: string[] = [];
   for (let n = 0; n < 1000; n += 1) {
     recent.add(named(n));

@@ -50,7 +50,7 @@ test('the receipt names the topic that keeps events of the user, and until when'
     leave: (item: LeftItem) => left.push(item),
     onStep: () => undefined,
   } as unknown as ErasureRun;
-  await eraseFromTopics({ events: 'events', setAside: new Map(), connect: async () => cluster }, run);
+  await eraseFromTopics(cluster, 'events', [], run);
   expect(left).toEqual([
     {
       store: 'journal',

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { decodeAhead, encodeAhead } from '../../src/journal/kafka/commit-text.ts';
-import { isSettledIn, Settled, type Destination } from '../../src/journal/kafka/settled-offsets.ts';
+import { isSettledIn, SettledOffsets, type Destination } from '../../src/journal/kafka/settled-offsets.ts';
 
 /** Nine in ten are for none, one or two of these; a long name takes room. */
 const PLACES: readonly Destination[] = [null, 'a', 'b "c"', 'd'.repeat(240), 'é'.repeat(60)];
@@ -34,18 +34,18 @@ function play(log: readonly Destination[][], all: readonly Owner[], first: numbe
   let committed = { offset: first, text: '', settled: new Set<string>() };
   for (const { reads, settles, died } of all) {
     const before = decodeAhead(committed.offset, committed.text);
-    const settled = new Settled(before);
-    expect(settled.progress).toBeNull();
+    const settled = new SettledOffsets(before);
+    expect(settled.checkpoint).toBeNull();
     const known = new Set(committed.settled);
     const open: [number, Destination][] = [];
     const end = Math.min(first + log.length, committed.offset + reads);
     const commit = (): void => {
-      const { progress } = settled;
-      if (progress === null) return;
-      const text = encodeAhead(progress);
+      const { checkpoint } = settled;
+      if (checkpoint === null) return;
+      const text = encodeAhead(checkpoint);
       expect(Buffer.byteLength(text)).toBeLessThanOrEqual(4000);
       const least = Math.min(end, ...open.map(([at]) => at));
-      expect(progress.offset).toBe(least);
+      expect(checkpoint.offset).toBe(least);
       committed = { offset: least, text, settled: new Set(known) };
     };
     for (let at = committed.offset; at < end; at += 1) {
@@ -81,21 +81,21 @@ test('what is settled ahead travels from owner to owner, however little each rea
 });
 
 test('what was written for another offset says nothing', () => {
-  const settled = new Settled(decodeAhead(7, ''));
+  const settled = new SettledOffsets(decodeAhead(7, ''));
   for (const at of [7, 8, 9]) settled.add(at, ['a', 'b']);
   for (const at of [7, 8, 9]) settled.settle(at, 'a');
-  const text = encodeAhead(settled.progress ?? { offset: 0, ahead: new Map() });
+  const text = encodeAhead(settled.checkpoint ?? { offset: 0, ahead: new Map() });
   expect(isSettledIn(decodeAhead(7, text), 9, 'a')).toBe(true);
   expect(isSettledIn(decodeAhead(5, text), 5, 'a')).toBe(false);
 });
 
 test('of what has no room the beginning is kept, for each place, and the rest is sent again', () => {
-  const settled = new Settled(decodeAhead(0, ''));
+  const settled = new SettledOffsets(decodeAhead(0, ''));
   const places = ['a', 'b', 'whole', 'x"'.repeat(40)];
   for (let at = 0; at < 3000; at += 1) settled.add(at, places);
   for (let at = 1; at < 3000; at += 1)
     for (const place of places) if (place === 'whole' || at % 2 === 1) settled.settle(at, place);
-  const text = encodeAhead(settled.progress ?? { offset: 0, ahead: new Map() });
+  const text = encodeAhead(settled.checkpoint ?? { offset: 0, ahead: new Map() });
   expect(text.length).toBeLessThanOrEqual(4000);
   expect(text.length).toBeGreaterThan(3800);
   const { ahead } = decodeAhead(0, text);
@@ -108,24 +108,24 @@ test('of what has no room the beginning is kept, for each place, and the rest is
 });
 
 test('what lies behind one that waits is a few words, for each place that has them', () => {
-  const settled = new Settled(decodeAhead(7, ''));
+  const settled = new SettledOffsets(decodeAhead(7, ''));
   const places = Array.from({ length: 100 }, (_, n) => `projects/p/topics/t${n}`);
   settled.add(7, ['down', ...places]);
   for (let at = 8; at < 1000; at += 1) settled.add(at, ['down', ...places]);
   for (let at = 7; at < 1000; at += 1) for (const place of places) settled.settle(at, place);
-  const progress = settled.progress ?? { offset: 0, ahead: new Map() };
-  const read = decodeAhead(progress.offset, encodeAhead(progress));
+  const checkpoint = settled.checkpoint ?? { offset: 0, ahead: new Map() };
+  const read = decodeAhead(checkpoint.offset, encodeAhead(checkpoint));
   expect(read.offset).toBe(7);
   expect(new Set(read.ahead.keys())).toEqual(new Set(places));
   expect(read.ahead.get('projects/p/topics/t0')).toEqual([{ from: 7, to: 1000 }]);
 });
 
 test('what is erased is settled everywhere', () => {
-  const settled = new Settled(decodeAhead(0, ''));
+  const settled = new SettledOffsets(decodeAhead(0, ''));
   settled.add(0, ['a', 'b']);
   settled.settleAll(0);
   expect(settled.isOpen(0)).toBe(false);
-  expect(settled.progress?.offset).toBe(1);
+  expect(settled.checkpoint?.offset).toBe(1);
 });
 
 test.each(['of another program', 'done: 1 2', 'ahead: {', 'ahead: 5', 'ahead: [5,["a"],[3,"1"]]', ''])(

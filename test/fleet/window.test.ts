@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
-import { Cluster, type Read } from '../../src/journal/kafka/cluster.ts';
-import { keptOf, recordOf } from '../../src/journal/kafka/record.ts';
+import { Cluster, type FetchedRecord } from '../../src/journal/kafka/cluster.ts';
+import { recordedEventOf, recordOf } from '../../src/journal/kafka/record.ts';
 import { PartitionWindow } from '../../src/journal/kafka/window.ts';
 import { asRead } from './as-read.ts';
 
 const [RECORDS, PAGE] = [20_000, 500];
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
-function recordAt(offset: number): Read {
+function recordAt(offset: number): FetchedRecord {
   const event = {
     id: `msg_${offset}`,
     type: 'made.up',
@@ -38,7 +38,7 @@ test('a window whose reading is ended again and again is read in the end, and no
       return [{ partition, error: 'NONE', records, next }];
     },
   });
-  const options = { topic: 'events', windowTopic: 'window', window: 1e9, log };
+  const options = { topic: 'events', windowTopic: 'window', dedupWindow: 1e9, log };
   const window = new PartitionWindow(0, options);
   let ended = 0;
   const isRead = (): Promise<boolean> =>
@@ -55,7 +55,7 @@ test('a window whose reading is ended again and again is read in the end, and no
   expect(fetched).toBeLessThan(RECORDS + (ended + 1) * 4096 + PAGE);
   for (const offset of [0, 4095, 4096, 12_345, RECORDS - 1]) {
     const record = recordAt(offset);
-    const again = window.note(keptOf(record)!, { ...record, offset: RECORDS });
+    const again = window.note(recordedEventOf(record)!, { ...record, offset: RECORDS });
     expect(again.verdict).toBe('duplicate');
   }
 });

@@ -1,18 +1,19 @@
 import { jsonIn } from '../../lib/parsed.ts';
 import { decodeStretches, encodeStretches, type Stretch } from '../../lib/stretches.ts';
-import type { Destination, HandedOver, Progress } from './settled-offsets.ts';
+import type { Checkpoint, CommittedCheckpoint, Destination } from './settled-offsets.ts';
 
-/** What brokers take beside an offset: `offset.metadata.max.bytes` less a little. */
+/** Bytes that brokers accept beside an offset: `offset.metadata.max.bytes` less a few. */
 const MOST = 4000;
-/** Begins the text, so that nobody else's is taken for one. */
+/** Begins the text, so that the text of another program is not read as ours. */
 const MARK = 'ahead: ';
 
 /**
- * What is settled ahead of an offset, as it is committed beside it. What has no room is sent again. It names the offset that it
- * counts from: who takes a group to another cluster may take the text along, and the offset that is next there.
+ * The text that is committed beside an offset: what is settled ahead of it. What has no room is sent again. The text names
+ * the offset that it counts from: a tool that copies a group to another cluster may copy the text as well, with the offset
+ * of that cluster.
  */
-export function encodeAhead({ offset, ahead }: Progress): string {
-  const lanes = Array.from(ahead, ([destination, stretches]) => {
+export function encodeAhead({ offset, ahead }: Checkpoint): string {
+  const parts = Array.from(ahead, ([destination, stretches]) => {
     const words = encodeStretches(offset, stretches, MOST);
     return { destination, stretches, words, around: textOf(destination, '').length + ','.length };
   })
@@ -20,18 +21,18 @@ export function encodeAhead({ offset, ahead }: Progress): string {
     .toSorted((one, other) => one.words.length + one.around - other.words.length - other.around);
   const written = [String(offset)];
   let room = MOST - MARK.length - `[${offset}]`.length;
-  // The short ones first: each may take its share of what is left.
-  for (const [index, { destination, stretches, words, around }] of lanes.entries()) {
-    const share = Math.floor(room / (lanes.length - index)) - around;
-    const fitting = words.length <= share ? words : encodeStretches(offset, stretches, share);
-    if (fitting === '') continue;
-    written.push(textOf(destination, fitting));
-    room -= fitting.length + around;
+  // The short ones first: what they leave of their share is for the long ones.
+  for (const [index, { destination, stretches, words, around }] of parts.entries()) {
+    const share = Math.floor(room / (parts.length - index)) - around;
+    const kept = words.length <= share ? words : encodeStretches(offset, stretches, share);
+    if (kept === '') continue;
+    written.push(textOf(destination, kept));
+    room -= kept.length + around;
   }
   return written.length === 1 ? '' : `${MARK}[${written.join(',')}]`;
 }
 
-/** In ASCII: what brokers limit is called bytes, whatever they count. */
+/** ASCII only: brokers may count characters or bytes. */
 function textOf(destination: Destination, words: string): string {
   return JSON.stringify([destination, words]).replaceAll(
     /[\u0080-\uffff]/g,
@@ -39,21 +40,16 @@ function textOf(destination: Destination, words: string): string {
   );
 }
 
-/** @returns with nothing ahead for a text that says nothing of the kind, or was written for another offset */
-export function decodeAhead(offset: number, text: string): HandedOver {
+/** @returns nothing ahead for a text of another program, or for another offset */
+export function decodeAhead(offset: number, text: string): CommittedCheckpoint {
   const ahead = new Map<Destination, readonly Stretch[]>();
-  const [from, ...lanes] = wordsIn(text);
+  const parsed = text.startsWith(MARK) ? jsonIn(text.slice(MARK.length)) : null;
+  const [from, ...parts]: readonly unknown[] = Array.isArray(parsed) ? parsed : [];
   if (from !== offset) return { offset, ahead };
-  for (const lane of lanes) {
-    const [destination, words] = Array.isArray(lane) ? (lane as unknown[]) : [];
+  for (const part of parts) {
+    const [destination, words] = Array.isArray(part) ? (part as unknown[]) : [];
     if ((destination !== null && typeof destination !== 'string') || typeof words !== 'string') continue;
     ahead.set(destination, decodeStretches(offset, words) ?? []);
   }
   return { offset, ahead };
-}
-
-function wordsIn(text: string): readonly unknown[] {
-  if (!text.startsWith(MARK)) return [];
-  const words = jsonIn(text.slice(MARK.length));
-  return Array.isArray(words) ? words : [];
 }

@@ -1,54 +1,48 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Bell } from '../../lib/bell.ts';
-import type { Claim } from './lease.ts';
 import { encodeAhead } from './commit-text.ts';
-import type { Committed } from './group.ts';
+import type { Commit } from './group.ts';
+import type { Lease } from './lease.ts';
 import type { Membership } from './membership.ts';
-import type { Settled } from './settled-offsets.ts';
+import type { SettledOffsets } from './settled-offsets.ts';
 
-/** Milliseconds between two commits, while there is something to commit; after one that has failed. */
+/** Milliseconds until the next commit; after one that failed. */
 const [PAUSE, LONG_PAUSE] = [10, 200];
-/** Confirmed by the sink, and not committed: so many are sent again, at most, when the brokers cannot be reached. */
-const MOST_UNNOTED = 200;
+/** Confirmed deliveries that may wait for a commit: so many are sent again when the brokers cannot be reached. */
+const MOST_UNCOMMITTED = 200;
 
-/** Commits what is settled of a claim's partitions, as soon as something is. */
+/** Commits what is settled in the partitions of a lease, as soon as something is. */
 export class Commits {
-  readonly #claim: Claim;
+  readonly #lease: Lease;
   readonly #membership: Membership;
-  readonly #settled: ReadonlyMap<number, Settled>;
-  /** As it was committed last. */
-  readonly #committed: Map<number, string>;
+  readonly #settled: ReadonlyMap<number, SettledOffsets>;
+  /** The last commit, by partition. */
+  readonly #committed = new Map<number, Commit>();
   #running: Promise<void> | null = null;
   #isDirty = false;
-  /** Confirmed since the last commit began that has succeeded. */
-  #unnoted = 0;
+  /** Deliveries confirmed since the beginning of the last commit that succeeded. */
+  #uncommitted = 0;
   readonly #bell = new Bell();
 
-  constructor(
-    claim: Claim,
-    membership: Membership,
-    settled: ReadonlyMap<number, Settled>,
-    committed: ReadonlyMap<number, Committed>,
-  ) {
-    this.#claim = claim;
+  constructor(lease: Lease, membership: Membership, settled: ReadonlyMap<number, SettledOffsets>) {
+    this.#lease = lease;
     this.#membership = membership;
     this.#settled = settled;
-    this.#committed = new Map(Array.from(committed, ([partition, each]) => [partition, textOf(each)]));
   }
 
   /** A delivery is confirmed. */
   confirmed(): void {
-    this.#unnoted += 1;
+    this.#uncommitted += 1;
     this.soon();
   }
 
-  /** Resolves when not too much is confirmed and not committed, or when the claim is over. */
-  async untilNoted(signal: AbortSignal): Promise<void> {
-    const isFine = (): boolean => this.#unnoted < MOST_UNNOTED || !this.#claim.isHeld;
+  /** Resolves when few confirmed deliveries wait for a commit, or the lease has ended. */
+  async untilCommitted(signal: AbortSignal): Promise<void> {
+    const isFine = (): boolean => this.#uncommitted < MOST_UNCOMMITTED || !this.#lease.isHeld;
     await this.#bell.until(isFine, signal).catch(() => undefined);
   }
 
-  /** Lets those go on who wait until something is noted: the claim is over. */
+  /** Wakes `untilCommitted`: the lease has ended. */
   release(): void {
     this.#bell.ring();
   }
@@ -58,20 +52,20 @@ export class Commits {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when what is done now has been committed, or cannot be. */
+  /** Resolves when what is settled now is committed, or cannot be. */
   async flush(): Promise<void> {
     this.soon();
     await this.#running;
   }
 
-  /** The last one of the claim. */
+  /** The last commit of the lease. */
   async finish(): Promise<void> {
     await this.#running;
     await this.#commit();
   }
 
   async #run(): Promise<void> {
-    while (this.#isDirty && this.#claim.isHeld) {
+    while (this.#isDirty && this.#lease.isHeld) {
       this.#isDirty = false;
       const isDone = await this.#commit();
       if (!isDone) this.#isDirty = true;
@@ -80,23 +74,22 @@ export class Commits {
     this.#running = null;
   }
 
-  /** @returns whether all that was done when it began is committed */
+  /** @returns whether all that was settled at its beginning is committed */
   async #commit(): Promise<boolean> {
-    const confirmed = this.#unnoted;
-    const offsets = new Map<number, Committed>();
-    for (const [partition, { progress }] of this.#settled) {
-      if (progress === null) continue;
-      const next = { offset: progress.offset, text: encodeAhead(progress) };
-      if (this.#committed.get(partition) !== textOf(next)) offsets.set(partition, next);
+    const confirmed = this.#uncommitted;
+    const offsets = new Map<number, Commit>();
+    for (const [partition, { checkpoint }] of this.#settled) {
+      if (checkpoint === null) continue;
+      const { offset } = checkpoint;
+      const text = encodeAhead(checkpoint);
+      const last = this.#committed.get(partition);
+      if (last?.offset !== offset || last.text !== text) offsets.set(partition, { offset, text });
     }
-    if (offsets.size > 0 && !(await this.#membership.commit(this.#claim, offsets))) return false;
-    this.#unnoted -= Math.min(confirmed, this.#unnoted);
+    if (offsets.size > 0 && !(await this.#membership.commit(this.#lease, offsets))) return false;
+    // `finish` can run beside `#run`.
+    this.#uncommitted -= Math.min(confirmed, this.#uncommitted);
     this.#bell.ring();
-    for (const [partition, each] of offsets) this.#committed.set(partition, textOf(each));
+    for (const [partition, commit] of offsets) this.#committed.set(partition, commit);
     return true;
   }
-}
-
-function textOf({ offset, text }: Committed): string {
-  return `${offset} ${text}`;
 }

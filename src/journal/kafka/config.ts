@@ -1,40 +1,30 @@
 import { z } from 'zod';
-import { bytes, choice, duration, NOT_EMPTY, optionalText, text } from '../../lib/fields.ts';
+import { bytes, choice, duration, text } from '../../lib/fields.ts';
 import {
   connectionFields,
+  isTopic,
+  MECHANISMS,
   readConnection,
   type Connection,
-  isTopic,
 } from '../../vendors/kafka/connection.ts';
 import type { Waiting } from '../owner.ts';
 
 const TOPIC = { pattern: String.raw`^[\w.-]{1,249}$`, hint: 'must be the name of a topic' };
 
-const { brokers, tls } = connectionFields;
+const { brokers, tls, sasl: login } = connectionFields;
 
-/** What `journal` has beside that with `type: kafka`. Topics are never created. */
+/** Keys of `journal` with `type: kafka`. Topics are never created. */
 export const kafkaJournal = {
   brokers,
   tls,
-  sasl: z
-    .strictObject({
-      mechanism: choice(
-        ['none', 'plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer'],
-        'none',
-        'With `type: kafka`: how to sign in.',
-      ),
-      username: optionalText('User name; not with `oauthbearer`.', NOT_EMPTY),
-      password: optionalText('Password; not with `oauthbearer`.', { ...NOT_EMPTY, sensitive: true }),
-      tokenFile: optionalText(
-        'For `oauthbearer`: a file with the token, which is read at each sign-in.',
-        NOT_EMPTY,
-      ),
-    })
+  sasl: login
+    .unwrap()
+    .extend({ mechanism: choice(['none', ...MECHANISMS], 'none', 'With `type: kafka`: how to sign in.') })
     .prefault({}),
   topic: text('millrace.events', 'With `type: kafka`: the topic that events wait in.', TOPIC),
   quarantineTopic: text(
     'millrace.quarantine',
-    'With `type: kafka`: the topic of quarantined events; compacted, so that `drop` and `retry` take them out.',
+    'With `type: kafka`: the topic of quarantined events; compacted, so that `drop` and `retry` can remove them.',
     TOPIC,
   ),
   deadLetterTopic: text(
@@ -44,12 +34,12 @@ export const kafkaJournal = {
   ),
   windowTopic: text(
     'millrace.window',
-    'With `type: kafka`: the topic with the ids of `topic`, from which a deliverer learns quickly what came before; with as many partitions, and a retention of journal.dedupWindow at least.',
+    'With `type: kafka`: the topic with the ids of `topic`, from which a deliverer quickly reads what came before; with as many partitions, and a retention of at least journal.dedupWindow.',
     TOPIC,
   ),
   group: text(
     'millrace',
-    'With `type: kafka`: beginning of the names of the consumer groups: `<group>.<sink>` for each sink, and `<group>._window`.',
+    'With `type: kafka`: prefix of the names of the consumer groups: `<group>.<sink>` for each sink, and `<group>._window`.',
     TOPIC,
   ),
   session: duration(
@@ -64,7 +54,7 @@ export const kafkaJournal = {
   ),
   maxEventBytes: bytes(
     '1MiB',
-    'With `type: kafka`: largest record, and largest batch; at most what the topics take (`max.message.bytes`). An event may have 16 KiB less, with its headers: they are for what a dead letter says of it.',
+    'With `type: kafka`: largest record, and largest batch; at most `max.message.bytes` of the topics. An event with its headers may have 16 KiB less: a dead letter needs these for its reason.',
     { min: 65_536 },
   ),
   codec: choice(
@@ -74,54 +64,55 @@ export const kafkaJournal = {
   ),
 };
 
-/** The section as it is once parsed. */
+/** The parsed section. */
 export type KafkaJournal = z.output<z.ZodObject<typeof kafkaJournal>>;
 
-/** How to reach the cluster of a journal. @throws for one that `checkKafkaJournal` has found wrong */
+/** How to reach the cluster of a journal. @throws Error for a section that `checkKafkaJournal` refuses */
 export function connectionOf(journal: KafkaJournal): Connection {
   return connect(journal, (_path, message) => {
     throw new Error(message);
   });
 }
 
-type Say = (path: readonly (string | number)[], message: string) => void;
+type Refuse = (path: readonly (string | number)[], message: string) => void;
 
-function connect({ brokers: addresses, tls: secured, sasl }: KafkaJournal, refuse: Say): Connection {
-  const { mechanism, ...login } = sasl;
-  const fields = {
-    brokers: addresses,
-    tls: secured,
-    sasl: mechanism === 'none' ? undefined : { mechanism, ...login },
-  };
+function connect({ brokers: addresses, tls: secured, sasl }: KafkaJournal, refuse: Refuse): Connection {
+  const { mechanism, ...rest } = sasl;
+  const signIn = mechanism === 'none' ? undefined : { mechanism, ...rest };
+  const fields = { brokers: addresses, tls: secured, sasl: signIn };
   return readConnection(fields, ({ path, message }) => refuse(path, message));
 }
 
-interface Around extends Waiting {
+/** What the check needs of a config. */
+interface CheckedConfig extends Waiting {
   readonly journal: { readonly type: string } & KafkaJournal;
   readonly sources: Readonly<Record<string, unknown>>;
   readonly sinks: Readonly<Record<string, { readonly continues: string | null }>>;
 }
 
-/** What a journal in a topic demands of the other keys. */
-export function checkKafkaJournal({ journal, acknowledge, sources, sinks }: Around, wrong: Say): void {
+/** Checks the section, and the keys that it excludes. */
+export function checkKafkaJournal(
+  { journal, acknowledge, sources, sinks }: CheckedConfig,
+  refuse: Refuse,
+): void {
   if (journal.type === 'local') {
-    if (journal.brokers.length > 0) wrong(['journal', 'brokers'], 'needs journal.type: kafka');
+    if (journal.brokers.length > 0) refuse(['journal', 'brokers'], 'needs journal.type: kafka');
     return;
   }
-  const { eventHubs } = connect(journal, (path, message) => wrong(['journal', ...path], message));
+  const { eventHubs } = connect(journal, (path, message) => refuse(['journal', ...path], message));
   if (eventHubs)
-    wrong(['journal', 'brokers'], 'must not be Event Hubs, which does not promise an idempotent producer');
+    refuse(['journal', 'brokers'], 'must not be Event Hubs, which does not promise an idempotent producer');
   const topics = TOPICS.map((key) => journal[key]);
   for (const [index, key] of TOPICS.entries())
     if (!isTopic(journal[key]) || topics.indexOf(journal[key]) !== index)
-      wrong(['journal', key], 'must be the name of a topic of its own');
+      refuse(['journal', key], 'must be the name of a topic of its own');
   if (acknowledge === 'delivered')
-    wrong(['acknowledge'], 'must be journaled with journal.type: kafka: the topic is the journal');
+    refuse(['acknowledge'], 'must be journaled with journal.type: kafka: the topic is the journal');
   for (const name of Object.keys(sources))
-    wrong(['sources', name], 'needs journal.type: local, which keeps how far a source has been read');
+    refuse(['sources', name], 'needs journal.type: local, which keeps how far a source has been read');
   for (const [name, { continues }] of Object.entries(sinks))
     if (continues !== null)
-      wrong(['sinks', name, 'continues'], 'needs journal.type: local; keep the name of the sink');
+      refuse(['sinks', name, 'continues'], 'needs journal.type: local; keep the name of the sink');
 }
 
 const TOPICS = ['topic', 'quarantineTopic', 'deadLetterTopic', 'windowTopic'] as const;

@@ -5,88 +5,75 @@ import { getOrMake } from '../../lib/get-or-make.ts';
 import { jsonIn } from '../../lib/parsed.ts';
 import type { Cluster } from './cluster.ts';
 import { fingerprintOf } from './id-table.ts';
-import type { Place } from './record.ts';
+import type { PartitionOffset } from './record.ts';
 import type { Destination } from './settled-offsets.ts';
 
-/**
- * The key of a dead letter's record: which delivery it is of.
- * @param print of the event, as the window has it
- * @param again as what it was retried
- */
-export function letterKey(
+/** The key of a dead letter's record: the same for the same delivery, and another one for each retry of it. */
+export function deadLetterKey(
   { sink, destination }: { readonly sink: string; readonly destination: Destination },
-  print: string,
-  again: string | null,
-  place: Place | null,
+  event: Event & { readonly again?: string | null; readonly place?: PartitionOffset },
 ): Buffer {
-  const at = place === null ? [] : [place.partition, place.offset];
-  return Buffer.from(JSON.stringify([sink, destination, print, again, ...at]));
+  const { again = null, place } = event;
+  const at = place === undefined ? [] : [place.partition, place.offset];
+  return Buffer.from(JSON.stringify([sink, destination, printOf(event), again, ...at]));
 }
 
-/** Of an event, as the window has it. */
-export function printOf({ source, id, body }: Pick<Event, 'source' | 'id' | 'body'>): string {
+function printOf({ source, id, body }: Pick<Event, 'source' | 'id' | 'body'>): string {
   return fingerprintOf(source, id, body).toString('hex');
 }
 
-/** Clocks differ: milliseconds by which a letter can seem older than its event. */
+/** Milliseconds by which a dead letter can seem older than its event: clocks differ. */
 const SLACK = 60_000;
 
-interface Letter extends Place {
+interface DeadDelivery extends PartitionOffset {
   readonly destination: Destination;
   readonly print: string;
 }
 
-/** Deliveries of a sink that became dead letters, by where their events lie. */
-export class Died {
-  readonly #all = new Map<string, Letter[]>();
+/** Deliveries of a sink that became dead letters, by the offsets of their events. */
+export type DeadDeliveries = ReadonlyMap<string, readonly DeadDelivery[]>;
 
-  add(letter: Letter): void {
-    getOrMake(this.#all, nameOf(letter), () => []).push(letter);
-  }
-
-  /** Where an event has died. Of another one that lay there, in a topic that this one is a copy of or came after, it says nothing. */
-  of(place: Place, event: Pick<Event, 'source' | 'id' | 'body'>): readonly Destination[] {
-    const letters = this.#all.size === 0 ? undefined : this.#all.get(nameOf(place));
-    if (letters === undefined) return NOWHERE;
-    const print = printOf(event);
-    return letters.flatMap((letter) => (letter.print === print ? [letter.destination] : []));
-  }
+/** The destinations for which an event is a dead letter. Not those of another event at this offset of an earlier topic. */
+export function deadFor(
+  dead: DeadDeliveries,
+  at: PartitionOffset,
+  event: Pick<Event, 'source' | 'id' | 'body'>,
+): readonly Destination[] {
+  const deliveries = dead.size === 0 ? undefined : dead.get(nameOf(at));
+  if (deliveries === undefined) return [];
+  const print = printOf(event);
+  return deliveries.flatMap((each) => (each.print === print ? [each.destination] : []));
 }
 
-const NOWHERE: readonly Destination[] = [];
-
-function nameOf({ partition, offset }: Place): string {
+function nameOf({ partition, offset }: PartitionOffset): string {
   return `${partition}/${offset}`;
 }
 
-interface Around {
-  /** Of the sink. */
-  readonly name: string;
-  readonly deadLetterTopic: string;
-  readonly log: SinkLog;
-}
-
 /**
- * The deliveries of a sink that became dead letters, whatever became of these: whoever made a letter may have ended before it
- * had committed that. Letters that were taken out have left their keys, for as long as the brokers keep tombstones. None when
- * they cannot be read: some are sent once more then, which is better than to send nothing.
+ * The deliveries of a sink that became dead letters, also if these were dropped or retried since: a process that wrote a
+ * dead letter can have ended before it committed that. Tombstones have the keys, for as long as brokers keep them. Without
+ * an answer none: some are sent again then, which is better than to send nothing.
  * @param since when the oldest of their events was written, milliseconds since the epoch; Infinity without any
  */
-export async function diedSince(
+export async function deadDeliveriesSince(
   cluster: Cluster,
   since: number,
-  { name, deadLetterTopic: topic, log }: Around,
+  {
+    name: sink,
+    deadLetterTopic: topic,
+    log,
+  }: { readonly name: string; readonly deadLetterTopic: string; readonly log: SinkLog },
   signal: AbortSignal,
-): Promise<Died> {
-  const found = new Died();
+): Promise<DeadDeliveries> {
+  const found = new Map<string, DeadDelivery[]>();
   if (since === Infinity) return found;
   try {
     for (const span of await cluster.spans(topic, since - SLACK)) {
       if (span.from === -1) continue;
       for await (const { records } of cluster.pages(topic, span, signal))
         for (const { key } of records) {
-          const letter = key === null ? null : letterIn(key, name);
-          if (letter !== null) found.add(letter);
+          const delivery = key === null ? null : deliveryIn(key, sink);
+          if (delivery !== null) getOrMake(found, nameOf(delivery), () => []).push(delivery);
         }
     }
   } catch (error) {
@@ -95,7 +82,7 @@ export async function diedSince(
   return found;
 }
 
-function letterIn(key: Buffer, sink: string): Letter | null {
+function deliveryIn(key: Buffer, sink: string): DeadDelivery | null {
   const words = jsonIn(String(key));
   if (!Array.isArray(words) || words[0] !== sink) return null;
   const [, destination, print, , partition, offset] = words as unknown[];

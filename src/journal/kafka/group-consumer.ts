@@ -4,69 +4,58 @@ import type { DeadLetter, LeasedLog } from '../../core/journal.ts';
 import { orAborted, unlessAborted } from '../../lib/abort.ts';
 import { Bell } from '../../lib/bell.ts';
 import { toFailure } from '../../vendors/kafka/failure.ts';
-import type { Claim } from './lease.ts';
 import type { Cluster } from './cluster.ts';
 import { Commits } from './commits.ts';
-import { Entries } from './fetched-events.ts';
-import { Membership } from './membership.ts';
-import { FETCH_WAIT, Reading, type ReadingOptions } from './partition-fetcher.ts';
-import type { Destination, Settled } from './settled-offsets.ts';
+import { FetchedEvents } from './fetched-events.ts';
+import type { Lease } from './lease.ts';
+import { Membership, type MembershipOptions } from './membership.ts';
+import { FETCH_WAIT, PartitionFetcher, type FetcherOptions } from './partition-fetcher.ts';
+import type { Destination } from './settled-offsets.ts';
+import type { PartitionWindow } from './window.ts';
 
-export interface ShareOptions extends ReadingOptions {
-  readonly session: number;
-  /** Makes a client; `patience`: milliseconds that a request may take which waits for others. */
-  readonly connect: (patience: number) => Promise<Cluster>;
-  /** Calls back when this process takes an event in. */
+export interface ConsumerOptions extends FetcherOptions, MembershipOptions {
+  /** Makes a client. @param patience milliseconds that a request may take that waits for other members */
+  readonly connect: (patience: number) => Cluster;
+  /** Calls back when this process receives an event. */
   readonly onReceived: (listener: () => void) => () => void;
-  /** Before partitions go to others: what is in flight is answered, and what the sink holds is confirmed, as far as can be. */
+  /** Called before partitions go to others: resolves when what is in flight is answered, and what the sink holds is confirmed. */
   readonly handOver: (signal: AbortSignal) => Promise<void>;
-  readonly addDeadLetter: (letter: Omit<DeadLetter, 'key'>) => Promise<void>;
+  readonly addDeadLetter: (deadLetter: Omit<DeadLetter, 'key'>) => Promise<void>;
 }
 
 const [FIRST_PAUSE, LONGEST_PAUSE] = [200, 5000];
-/** Milliseconds that taking leave may last. */
+/** Milliseconds that leaving the group may take. */
 const LEAVE = 1000;
-const now = (): number => performance.now();
-
-/** Partitions of a claim, and what is done of them. */
-interface Held {
-  readonly claim: Claim;
-  readonly commits: Commits;
-}
 
 /**
  * One sink's share of the partitions, as the log that its feed reads.
  *
- * Modes: new → joining ⇄ having (a claim is held, and what lies in its partitions is read) → stopped. When partitions change
- * hands, or the group was out of reach for too long, nothing new is sent, what is in flight is waited for, what is done is
- * committed, and it joins again.
+ * Modes: new → joining ⇄ consuming (a lease is held, its partitions are fetched) → stopped. When partitions change hands, or
+ * the group was out of reach for too long, nothing new is sent, what is in flight is waited for, what is settled is
+ * committed, and then it joins again.
  */
-export class Share implements LeasedLog {
-  readonly #options: ShareOptions;
-  readonly #entries = new Entries();
+export class GroupConsumer implements LeasedLog {
+  readonly #options: ConsumerOptions;
+  readonly #events = new FetchedEvents();
+  /** Kept from lease to lease while a partition stays here: its window is the same again. */
+  readonly #windows = new Map<number, PartitionWindow>();
   readonly #listeners = new Set<(lastSeq: number) => void>();
   readonly #room = new Bell();
   readonly #abort = new AbortController();
-  readonly #reading: Reading;
-  #running: Promise<void> = Promise.resolve();
-  #held: Held | null = null;
-  #isStarted = false;
+  #running: Promise<void> | null = null;
+  /** Of the lease that is held, or is being handed over. */
+  #current: { readonly lease: Lease; readonly commits: Commits } | null = null;
 
-  constructor(options: ShareOptions) {
+  constructor(options: ConsumerOptions) {
     this.#options = options;
-    this.#reading = new Reading(options, {
-      entries: this.#entries,
-      room: this.#room,
-      wake: () => this.#wake(),
-    });
   }
 
   get lastSeq(): number {
-    return this.#entries.lastSeq;
+    return this.#events.lastSeq;
   }
 
   read(after: number, limits: { count: number; bytes: number }): Promise<readonly JournalEvent[]> {
-    const page = this.#entries.read(after, limits);
+    const page = this.#events.read(after, limits);
     this.#room.ring();
     return Promise.resolve(page);
   }
@@ -82,12 +71,8 @@ export class Share implements LeasedLog {
 
   /** Begins to join. */
   openCursor(): Promise<number> {
-    const { lastSeq } = this;
-    if (!this.#isStarted) {
-      this.#isStarted = true;
-      this.#running = this.#run();
-    }
-    return Promise.resolve(lastSeq);
+    this.#running ??= this.#run();
+    return Promise.resolve(this.lastSeq);
   }
 
   releaseCursor(): void {
@@ -95,60 +80,58 @@ export class Share implements LeasedLog {
   }
 
   maySend(event: Pick<JournalEvent, 'seq'>): boolean {
-    return this.#entries.maySend(event.seq);
+    return this.#events.maySend(event.seq);
   }
 
   async untilCommitted(): Promise<void> {
-    await this.#held?.commits.untilNoted(this.#abort.signal);
+    await this.#current?.commits.untilCommitted(this.#abort.signal);
   }
 
   delivered(_sink: string, { seq }: Pick<JournalEvent, 'seq'>, destination: Destination): void {
-    this.#entries.settle(seq, destination);
-    this.#held?.commits.confirmed();
+    this.#events.settle(seq, destination);
+    this.#current?.commits.confirmed();
   }
 
   moveCursor(_sink: string, seq: number): void {
-    this.#entries.forget(seq);
+    this.#events.forget(seq);
     this.#room.ring();
-    this.#held?.commits.soon();
+    this.#current?.commits.soon();
   }
 
-  /** @throws when others may have its partition: they make the letter, and a person may have taken theirs out by now */
-  async addDeadLetter(letter: Omit<DeadLetter, 'key'>): Promise<void> {
-    if (!this.#entries.mayNote(letter.event.seq)) throw new Error('others may have its partition');
-    await this.#options.addDeadLetter(letter);
-    this.delivered(letter.sink, letter.event, letter.destination);
+  /** @throws Error when others may have the partition: they add the dead letter, and a person may have dropped it by now */
+  async addDeadLetter(deadLetter: Omit<DeadLetter, 'key'>): Promise<void> {
+    const { sink, event, destination } = deadLetter;
+    if (!this.#events.isOwn(event.seq)) throw new Error('others may have its partition');
+    await this.#options.addDeadLetter(deadLetter);
+    this.delivered(sink, event, destination);
   }
 
   async flush(): Promise<void> {
-    await this.#held?.commits.flush();
+    await this.#current?.commits.flush();
   }
 
-  /** Commits what is done, and leaves the group. */
+  /** Commits what is settled, and leaves the group. */
   async stop(signal: AbortSignal): Promise<void> {
     this.#abort.abort();
-    this.#held?.claim.end();
-    await orAborted(this.#running, signal);
+    this.#current?.lease.end();
+    await orAborted(this.#running ?? Promise.resolve(), signal);
   }
 
   async #run(): Promise<void> {
-    const { log, group, session } = this.#options;
+    const { log, group, session, connect } = this.#options;
     const { signal } = this.#abort;
-    for (let failures = 0; !signal.aborted;) {
-      const clusters: Cluster[] = [];
+    for (let failures = 0; !signal.aborted;)
       try {
-        const control = await this.#options.connect(session);
-        clusters.push(control);
-        const reading = await this.#options.connect(FETCH_WAIT);
-        clusters.push(reading);
-        const membership = new Membership(control, { ...this.#options, now });
-        let owned: readonly number[] = this.#reading.partitions;
+        await using control = connect(session);
+        await using reading = connect(FETCH_WAIT);
+        const membership = new Membership(control, this.#options);
+        let owned: readonly number[] = [...this.#windows.keys()];
         while (!signal.aborted) {
-          const claim = await this.#join(membership, owned, reading);
-          if (claim === null) break;
+          const lease = await this.#join(membership, owned, reading);
+          if (lease === null) break;
           failures = 0;
-          owned = claim.partitions;
-          await this.#have(claim, membership, reading);
+          owned = lease.partitions;
+          await this.#consume(lease, membership, reading);
         }
       } catch (error) {
         failures += 1;
@@ -156,57 +139,53 @@ export class Share implements LeasedLog {
         if (!signal.aborted)
           log.warn({ group, error: toFailure(error).reason, retryInMs: pause }, 'the log cannot be read');
         await wait(pause, undefined, { signal }).catch(() => undefined);
-      } finally {
-        await Promise.all(clusters.map((cluster) => cluster.close()));
       }
-    }
   }
 
-  async #join(membership: Membership, owned: readonly number[], reading: Cluster): Promise<Claim | null> {
+  async #join(membership: Membership, owned: readonly number[], reading: Cluster): Promise<Lease | null> {
     const joining = membership.join(owned);
     joining.catch(() => undefined);
-    const claim = await unlessAborted<Claim | null>(joining, this.#abort.signal, null);
-    if (claim === null) await membership.leave(reading, AbortSignal.timeout(LEAVE));
-    return claim;
+    const lease = await unlessAborted<Lease | null>(joining, this.#abort.signal, null);
+    if (lease === null) await membership.leave(reading, AbortSignal.timeout(LEAVE));
+    return lease;
   }
 
-  /** Reads what it has until that changes; then hands over what it can. */
-  async #have(claim: Claim, membership: Membership, reading: Cluster): Promise<void> {
-    const { group, log, session } = this.#options;
+  /** Fetches until the lease is over, and hands over what it can. */
+  async #consume(lease: Lease, membership: Membership, reading: Cluster): Promise<void> {
+    const { group, log, session, handOver } = this.#options;
+    const wake = (): void => {
+      for (const listener of this.#listeners) listener(this.lastSeq);
+    };
     const alive = new AbortController();
-    const kept = membership.keep(claim, alive.signal);
-    log.info({ group, partitions: claim.partitions }, 'has partitions');
+    const kept = membership.keep(lease, alive.signal);
+    log.info({ group, partitions: lease.partitions }, 'has partitions');
     let commits: Commits | null = null;
     let isMember = false;
     try {
-      const committed = await membership.committed(claim.partitions);
-      const settled = new Map<number, Settled>();
-      commits = new Commits(claim, membership, settled, committed);
-      this.#held = { claim, commits };
-      // Told to stop before there was anything to stop.
-      if (this.#abort.signal.aborted) claim.end();
-      await this.#reading.read(claim, settled, committed, reading);
+      const parts = { windows: this.#windows, events: this.#events, room: this.#room, wake };
+      const fetcher = new PartitionFetcher(lease, reading, this.#options, parts);
+      commits = new Commits(lease, membership, fetcher.settled);
+      this.#current = { lease, commits };
+      // `stop` was called before there was a lease.
+      if (this.#abort.signal.aborted) lease.end();
+      await fetcher.run();
       isMember = !this.#abort.signal.aborted;
     } finally {
-      claim.end();
+      lease.end();
       commits?.release();
       const patience = AbortSignal.timeout(session / 2);
-      // While it waits it says that it is still there.
+      // Heartbeats continue during that time.
       await orAborted(
-        this.#options.handOver(patience).catch(() => undefined),
+        handOver(patience).catch(() => undefined),
         patience,
       );
       await commits?.finish();
-      claim.close();
-      this.#held = null;
+      lease.close();
+      this.#current = null;
       alive.abort();
       await kept;
       if (!isMember) await membership.leave(reading, AbortSignal.timeout(LEAVE));
-      this.#wake();
+      wake();
     }
-  }
-
-  #wake(): void {
-    for (const listener of this.#listeners) listener(this.lastSeq);
   }
 }

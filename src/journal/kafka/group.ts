@@ -1,194 +1,156 @@
 import type { joinGroupV9, offsetFetchV9 } from '@platformatic/kafka';
 import { jsonIn } from '../../lib/parsed.ts';
-import type { Brokers } from '../../vendors/kafka/brokers.ts';
+import { answerIn, type Brokers, type Kafka } from '../../vendors/kafka/brokers.ts';
+import { isNamed } from '../../vendors/kafka/failure.ts';
+import { decodeAhead } from './commit-text.ts';
+import type { CommittedCheckpoint } from './settled-offsets.ts';
 
 /** A member of a consumer group in one generation of it. */
 export interface Member {
-  readonly group: string;
   readonly id: string;
   readonly generation: number;
 }
 
-/** What a group has committed of a partition: where to go on, and a text of its own. */
-export interface Committed {
+/** What is committed for a partition: the next offset, and the text beside it. */
+export interface Commit {
   readonly offset: number;
   readonly text: string;
 }
 
-export interface Joined extends Member {
-  /** Of all members, where this one has to say who gets what, and what each had; else empty. */
+export interface Joined {
+  readonly member: Member;
+  /** All members and what each owned, if this one has to assign the partitions; else empty. */
   readonly members: readonly { readonly id: string; readonly owned: readonly number[] }[];
 }
 
-const PROTOCOL = { type: 'consumer', name: 'millrace' } as const;
+const [PROTOCOL_TYPE, PROTOCOL] = ['consumer', 'millrace'];
+/** Errors that say that the member has to join again; it is still a member while the group rebalances. */
+export const REBALANCING = 'REBALANCE_IN_PROGRESS';
+export const REJOIN = ['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'FENCED_INSTANCE_ID', REBALANCING] as const;
 
-/** The requests of a consumer group's members, to the broker that coordinates it. */
-export class Groups {
+/** The requests of one consumer group of one topic, to the broker that coordinates it. */
+export class Group {
   readonly #brokers: Brokers;
-  readonly #timeout: number;
+  readonly #name: string;
+  readonly #topic: string;
+  #coordinator: number | null = null;
 
-  constructor(brokers: Brokers, timeout: number) {
+  constructor(brokers: Brokers, name: string, topic: string) {
     this.#brokers = brokers;
-    this.#timeout = timeout;
+    this.#name = name;
+    this.#topic = topic;
   }
 
-  /** Whether an error is this one of the protocol's. */
-  isNamed(error: unknown, ...names: readonly string[]): boolean {
-    return this.#brokers.isNamed(error, ...names);
-  }
-
-  async coordinator(group: string): Promise<number> {
-    type Answer = { readonly coordinators: readonly { readonly nodeId: number }[] };
-    const { coordinators } = await this.#brokers.ask<Answer>('FindCoordinator', null, [0, [group]]);
-    return coordinators[0]?.nodeId ?? -1;
-  }
-
-  /** Waits until every member of the group has joined, or counts as gone. */
-  async join(
-    node: number,
-    { group, id }: Pick<Member, 'group' | 'id'>,
-    {
-      session,
-      topic,
-      owned,
-    }: { readonly session: number; readonly topic: string; readonly owned: readonly number[] },
-    onNamed: (id: string) => void,
-  ): Promise<Joined> {
-    const protocols = [{ name: PROTOCOL.name, metadata: this.#subscription(topic, owned) }];
-    const ask = (memberId: string): Promise<joinGroupV9.JoinGroupResponse> =>
-      this.#brokers.ask<joinGroupV9.JoinGroupResponse>(
-        'JoinGroup',
-        node,
-        [group, session, session, memberId, null, PROTOCOL.type, protocols] satisfies Parameters<
-          typeof joinGroupV9.createRequest
-        >,
-        session,
-      );
-    const answer = await ask(id).catch(async (error: unknown) => {
-      // A newcomer is given an id first, so that it can be told from others.
-      if (!this.#brokers.isNamed(error, 'MEMBER_ID_REQUIRED')) throw error;
-      const { memberId } = this.#brokers.answerIn(error) as joinGroupV9.JoinGroupResponse;
-      onNamed(memberId);
-      return ask(memberId);
+  /**
+   * Waits until every member of the group has joined, or counts as gone.
+   * @param id empty for a new member; it is then refused, and `newIdIn` the error is its id
+   * @param session milliseconds after which a silent member counts as gone
+   */
+  async join(id: string, session: number, owned: readonly number[]): Promise<Joined> {
+    const kafka = await this.#brokers.kafka();
+    const subscription = { version: 0, topics: [this.#topic], userData: JSON.stringify(owned) };
+    const metadata = kafka.encodeConsumerProtocolSubscription(subscription);
+    const protocols = [{ name: PROTOCOL, metadata }];
+    const args = [session, session, id, null, PROTOCOL_TYPE, protocols];
+    const answer = await this.#ask<joinGroupV9.JoinGroupResponse>('JoinGroup', args, session);
+    const members = answer.members.map((each) => {
+      return { id: each.memberId, owned: ownedIn(kafka, each.metadata) };
     });
-    const { memberId, generationId, members } = answer;
-    return {
-      group,
-      id: memberId,
-      generation: generationId,
-      members: members.map((each) => ({ id: each.memberId, owned: this.#ownedOf(each.metadata) })),
-    };
+    return { member: { id: answer.memberId, generation: answer.generationId }, members };
   }
 
-  /** @returns what the leader of the group has given this member */
+  /**
+   * @param shares partitions by member, from the member that assigns them; else empty
+   * @param timeout milliseconds that the others may take to ask
+   * @returns the partitions of this member
+   */
   async sync(
-    node: number,
-    { group, generation, id }: Member,
-    topic: string,
+    { generation, id }: Member,
     shares: ReadonlyMap<string, readonly number[]>,
+    timeout: number,
   ): Promise<readonly number[]> {
+    const { encodeConsumerProtocolAssignment: encode, decodeConsumerProtocolAssignment: decode } =
+      await this.#brokers.kafka();
     const given = Array.from(shares, ([memberId, partitions]) => {
-      return { memberId, assignment: this.#assignment(topic, partitions) };
+      const assignedPartitions = [{ topic: this.#topic, partitions: [...partitions] }];
+      return { memberId, assignment: encode({ version: 0, assignedPartitions }) };
     });
-    const { assignment } = await this.#brokers.ask<{ readonly assignment: Buffer }>(
+    const { assignment } = await this.#ask<{ readonly assignment: Buffer }>(
       'SyncGroup',
-      node,
-      [group, generation, id, null, PROTOCOL.type, PROTOCOL.name, given],
-      this.#timeout,
+      [generation, id, null, PROTOCOL_TYPE, PROTOCOL, given],
+      timeout,
     );
-    return this.#assigned(assignment);
+    return decode(assignment).assignedPartitions.flatMap(({ partitions }) => partitions);
   }
 
-  async heartbeat(node: number, { group, generation, id }: Member): Promise<void> {
-    await this.#brokers.ask('Heartbeat', node, [group, generation, id, null]);
+  async heartbeat({ generation, id }: Member): Promise<void> {
+    await this.#ask('Heartbeat', [generation, id, null]);
   }
 
-  async leave(node: number, { group, id }: Member): Promise<void> {
-    await this.#brokers.ask('LeaveGroup', node, [group, [{ memberId: id }]]);
+  async leave(memberId: string): Promise<void> {
+    await this.#ask('LeaveGroup', [[{ memberId }]]);
   }
 
   /** Refused when the member is of an earlier generation. */
-  async commit(
-    node: number,
-    { group, generation, id }: Member,
-    topic: string,
-    offsets: ReadonlyMap<number, Committed>,
-  ): Promise<void> {
+  async commit({ generation, id }: Member, offsets: ReadonlyMap<number, Commit>): Promise<void> {
     const partitions = Array.from(offsets, ([partitionIndex, { offset, text }]) => ({
       partitionIndex,
       committedOffset: BigInt(offset),
       committedLeaderEpoch: -1,
       committedMetadata: text,
     }));
-    const topics = [{ name: topic, partitions }];
-    await this.#brokers.ask('OffsetCommit', node, [group, generation, id, null, topics]);
+    await this.#ask('OffsetCommit', [generation, id, null, [{ name: this.#topic, partitions }]]);
   }
 
-  /** The offsets a group has committed; none for a partition of which it has committed none. */
-  async committed(
-    group: string,
-    topic: string,
-    partitions: readonly number[],
-    node?: number,
-  ): Promise<ReadonlyMap<number, Committed>> {
-    const topics = [{ name: topic, partitionIndexes: [...partitions] }];
-    const asked = [{ groupId: group, memberId: null, memberEpoch: -1, topics }];
-    const { groups } = await this.#brokers.ask<offsetFetchV9.OffsetFetchResponse>(
-      'OffsetFetch',
-      node ?? (await this.coordinator(group)),
-      [asked, true] satisfies Parameters<typeof offsetFetchV9.createRequest>,
+  /** The checkpoints of partitions; one without a committed offset is left out. */
+  async checkpoints(partitions: readonly number[]): Promise<ReadonlyMap<number, CommittedCheckpoint>> {
+    const topics = [{ name: this.#topic, partitionIndexes: [...partitions] }];
+    const asked = [{ groupId: this.#name, memberId: null, memberEpoch: -1, topics }];
+    const { groups } = await this.#coordinated((node) =>
+      this.#brokers.ask<offsetFetchV9.OffsetFetchResponse>('OffsetFetch', node, [asked, true]),
     );
     const found = groups[0]?.topics[0]?.partitions ?? [];
     return new Map(
       found.flatMap(({ partitionIndex, committedOffset: offset, metadata }) =>
-        offset < 0n ? [] : [[partitionIndex, { offset: Number(offset), text: metadata ?? '' }] as const],
+        offset < 0n ? [] : [[partitionIndex, decodeAhead(Number(offset), metadata ?? '')] as const],
       ),
     );
   }
 
-  // The encodings of a consumer group, version 0: https://kafka.apache.org/protocol, ConsumerProtocolSubscription and -Assignment.
-
-  /** What a member says of itself when it joins: which topic it reads, and what it had of it. */
-  #subscription(topic: string, owned: readonly number[]): Buffer {
-    return this.#brokers.kafka.Writer.create()
-      .appendInt16(0)
-      .appendArray([topic], (writer, name) => void writer.appendString(name, false), false, false)
-      .appendBytes(Buffer.from(JSON.stringify(owned)), false).buffer;
+  /** @param args after the name of the group */
+  #ask<Result>(request: string, args: unknown[], beside = 0): Promise<Result> {
+    return this.#coordinated((node) => this.#brokers.ask(request, node, [this.#name, ...args], beside));
   }
 
-  /** What a member had; nothing for one of another program. */
-  #ownedOf(subscription: Buffer): readonly number[] {
+  /** Finds the coordinator again after an error that can mean that it is another broker. */
+  async #coordinated<Result>(request: (node: number) => Promise<Result>): Promise<Result> {
     try {
-      const reader = this.#brokers.kafka.Reader.from(subscription).skip(2);
-      reader.readArray((topics) => topics.readString(false), false, false);
-      const owned = jsonIn(String(reader.readBytes(false)));
-      return Array.isArray(owned) ? owned.filter((each) => Number.isSafeInteger(each)) : [];
-    } catch {
-      return [];
+      return await request((this.#coordinator ??= await this.#findCoordinator()));
+    } catch (error) {
+      if (!isNamed(error, ...REJOIN, 'MEMBER_ID_REQUIRED')) this.#coordinator = null;
+      throw error;
     }
   }
 
-  #assignment(topic: string, partitions: readonly number[]): Buffer {
-    const one = this.#brokers.kafka.Writer.create()
-      .appendString(topic, false)
-      .appendArray([...partitions], (writer, partition) => void writer.appendInt32(partition), false, false);
-    return this.#brokers.kafka.Writer.create()
-      .appendInt16(0)
-      .appendArray([one], (writer, each) => void writer.appendFrom(each), false, false)
-      .appendBytes(Buffer.alloc(0), false).buffer;
+  async #findCoordinator(): Promise<number> {
+    type Answer = { readonly coordinators: readonly { readonly nodeId: number }[] };
+    const { coordinators } = await this.#brokers.ask<Answer>('FindCoordinator', null, [0, [this.#name]]);
+    return coordinators[0]?.nodeId ?? -1;
   }
+}
 
-  #assigned(assignment: Buffer): readonly number[] {
-    if (assignment.length === 0) return [];
-    const reader = this.#brokers.kafka.Reader.from(assignment).skip(2);
-    const topics = reader.readArray(
-      (topic) => {
-        topic.readString(false);
-        return topic.readArray((partitions) => partitions.readInt32(), false, false);
-      },
-      false,
-      false,
-    );
-    return topics.flat();
+/** The id that the coordinator gives a new member; null in another error. */
+export function newIdIn(error: unknown): string | null {
+  if (!isNamed(error, 'MEMBER_ID_REQUIRED')) return null;
+  return (answerIn(error) as joinGroupV9.JoinGroupResponse).memberId;
+}
+
+/** The partitions that a member owned; none for a member of another program. */
+function ownedIn({ decodeConsumerProtocolSubscription: decode }: Kafka, subscription: Buffer): number[] {
+  try {
+    const owned = jsonIn(String(decode(subscription).userData));
+    return Array.isArray(owned) ? owned.filter((each) => Number.isSafeInteger(each)) : [];
+  } catch {
+    return [];
   }
 }

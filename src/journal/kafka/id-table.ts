@@ -1,14 +1,14 @@
 import { bodyHashOf, knownBy } from '../identity.ts';
 import { identityOf } from '../segments/records.ts';
 
-/** Words of 32 bits: three of the id's digest, two of the bytes', the second it was received, the offset plus one (low, high). */
+/** Words of 32 bits: three of the id's digest, two of the bytes', the second of receipt, the offset plus one (low, high). */
 const WORDS = 8;
 const [SECOND, LOW, HIGH] = [5, 6, 7];
 const SMALLEST = 1024;
-/** Fuller than this it grows. */
+/** Share of used slots above which the table grows; after that it has 0.6 of it at most. */
 const FULL = 0.7;
 
-/** What tells a repetition, in 20 bytes: of the source and the id there, and of the bytes, which nobody can guess at without that id. */
+/** 20 bytes for the source and the id, and for the bytes: these cannot be guessed without the id. */
 export type Fingerprint = Buffer;
 
 export const FINGERPRINT_BYTES = 20;
@@ -19,9 +19,10 @@ export function fingerprintOf(source: string, key: string, body: Buffer): Finger
   return Buffer.from(known.key + known.digest, 'latin1');
 }
 
-/** What is to be kept of a record's id: what the log has, and nothing that was decided about it. */
+/** The id of a record, as the log has it. */
 export interface IdAt {
-  readonly print: Buffer;
+  readonly print: Fingerprint;
+  /** Of receipt. */
   readonly second: number;
   readonly offset: number;
 }
@@ -29,15 +30,14 @@ export interface IdAt {
 export type Verdict = 'first' | 'duplicate' | 'reused';
 
 /**
- * The ids of a stretch of one partition, each with the offset of its first record: 32 bytes an id in one block of memory.
- * What it answers is decided by the log alone, whatever was noted before, and however often.
+ * The ids of consecutive records of one partition, each with the offset of its first record: 32 bytes an id in one block of
+ * memory. Its answers follow from the log alone, whatever was noted before, and however often.
  */
-export class Ids {
+export class IdTable {
   readonly #window: number;
   #slots = new Uint32Array(SMALLEST * WORDS);
   #count = 0;
-  /** The newest second that was noted. */
-  #newest = 0;
+  #newestSecond = 0;
 
   /** @param window seconds after which an id is new again */
   constructor(window: number) {
@@ -48,7 +48,7 @@ export class Ids {
     return this.#count;
   }
 
-  /** Whether it was noted, with these bytes. */
+  /** Whether it was noted with these bytes. */
   has(print: Fingerprint): boolean {
     const at = this.#find(print);
     return this.#offsetAt(at) !== null && this.#hasBytes(at, print);
@@ -57,11 +57,10 @@ export class Ids {
   /**
    * Notes a record, and says what it is: a duplicate has the id and bytes of a record before it that is within the window;
    * with other bytes the id is reused. A record that was noted before is what it was then.
-   * @param second of its receipt
    */
   note(print: Fingerprint, second: number, offset: number): Verdict {
     if ((this.#count + 1) * WORDS > this.#slots.length * FULL) this.#grow();
-    this.#newest = Math.max(this.#newest, second);
+    this.#newestSecond = Math.max(this.#newestSecond, second);
     const at = this.#find(print);
     const known = this.#offsetAt(at);
     if (known === null) {
@@ -72,7 +71,7 @@ export class Ids {
     if (known === offset) return 'first';
     const near = Math.abs(second - (this.#slots[at + SECOND] ?? 0)) <= this.#window;
     if (known < offset && near) return this.#hasBytes(at, print) ? 'duplicate' : 'reused';
-    // Where the stretch has been read from further on before, the first one is this.
+    // `known` is later: the log was read from further on before, and this record is the first.
     if (known < offset || near) this.#put(at, print, second, offset);
     return 'first';
   }
@@ -82,7 +81,7 @@ export class Ids {
   }
 
   #find(print: Fingerprint): number {
-    return placeOf(this.#slots, print.readUInt32LE(0), print.readUInt32LE(4), print.readUInt32LE(8));
+    return slotOf(this.#slots, print.readUInt32LE(0), print.readUInt32LE(4), print.readUInt32LE(8));
   }
 
   #put(at: number, print: Fingerprint, second: number, offset: number): void {
@@ -97,30 +96,28 @@ export class Ids {
     return stored === 0 ? null : stored - 1;
   }
 
-  /** Leaves out what is past the window, and is twice as large where that was too little. */
+  /** Drops ids past the window; doubles the table if that frees too little. */
   #grow(): void {
     const old = this.#slots;
-    const oldest = this.#newest - this.#window;
-    const isKept = (at: number): boolean =>
-      (old[at + LOW] !== 0 || old[at + HIGH] !== 0) && (old[at + SECOND] ?? 0) >= oldest;
+    const oldest = this.#newestSecond - this.#window;
+    const isKept = (at: number): boolean => this.#offsetAt(at) !== null && (old[at + SECOND] ?? 0) >= oldest;
     let kept = 0;
     for (let at = 0; at < old.length; at += WORDS) if (isKept(at)) kept += 1;
     let places = SMALLEST;
     while (kept > places * FULL * 0.6) places *= 2;
     const slots = new Uint32Array(places * WORDS);
-    for (let at = 0; at < old.length; at += WORDS)
-      if (isKept(at))
-        slots.set(
-          old.subarray(at, at + WORDS),
-          placeOf(slots, old[at] as number, old[at + 1] as number, old[at + 2] as number),
-        );
+    for (let at = 0; at < old.length; at += WORDS) {
+      if (!isKept(at)) continue;
+      const to = slotOf(slots, old[at] as number, old[at + 1] as number, old[at + 2] as number);
+      slots.set(old.subarray(at, at + WORDS), to);
+    }
     this.#slots = slots;
     this.#count = kept;
   }
 }
 
-/** The place of an id: where it stands, or the empty one where it would. */
-function placeOf(slots: Uint32Array, a: number, b: number, c: number): number {
+/** The slot of an id: where it is, or the empty one where it would be. */
+function slotOf(slots: Uint32Array, a: number, b: number, c: number): number {
   const places = slots.length / WORDS;
   for (let place = a & (places - 1); ; place = (place + 1) & (places - 1)) {
     const at = place * WORDS;
@@ -129,32 +126,32 @@ function placeOf(slots: Uint32Array, a: number, b: number, c: number): number {
   }
 }
 
-/** What was confirmed of late, in two generations: when the younger is full the older is forgotten. */
-export class Recent {
+/** The last ids that this process had confirmed, in two generations: when the younger is full the older is dropped. */
+export class RecentIds {
   readonly #most: number;
-  #young = new Ids(Infinity);
-  #old = new Ids(Infinity);
+  #young = new IdTable(Infinity);
+  #old = new IdTable(Infinity);
 
-  /** @param most how many a generation has */
+  /** @param most ids of a generation */
   constructor(most: number) {
     this.#most = most;
   }
 
-  has(name: Fingerprint): boolean {
-    return this.#young.has(name) || this.#old.has(name);
+  has(print: Fingerprint): boolean {
+    return this.#young.has(print) || this.#old.has(print);
   }
 
-  add(name: Fingerprint): void {
-    this.#young.note(name, 0, 0);
+  add(print: Fingerprint): void {
+    this.#young.note(print, 0, 0);
     if (this.#young.size < this.#most) return;
     this.#old = this.#young;
-    this.#young = new Ids(Infinity);
+    this.#young = new IdTable(Infinity);
   }
 }
 
 const NOTHING = Buffer.alloc(0);
 
-/** What tells a repetition: the bytes too. @param kind what it becomes */
-export function recentName(kind: string, source: string, key: string, body: Buffer): Fingerprint {
+/** For `RecentIds`: the same id with other bytes is another one. @param kind what the event becomes */
+export function recentPrint(kind: string, source: string, key: string, body: Buffer): Fingerprint {
   return fingerprintOf(`${kind} ${source}`, bodyHashOf(body) + key, NOTHING);
 }

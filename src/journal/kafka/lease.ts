@@ -1,24 +1,24 @@
 import type { Member } from './group.ts';
 
-/** How long silence may last before what is claimed counts as lost, as a share of the session: before others may have it. */
+/** Share of the session after which a lease without an answered heartbeat ends: before others may have the partitions. */
 const SHARE = 0.75;
 
 /**
- * The partitions a member has in one generation of its group, for as long as nobody else can have them.
+ * The partitions that a member has in one generation of its group, for as long as no other member can have them.
  *
- * Modes: held (heartbeats are answered) → ended (others may have them soon, or have them: nothing new is sent) → closed
- * (nothing more is committed either).
+ * Modes: held (heartbeats are answered) → ended (others have the partitions, or will have them soon: nothing new is sent)
+ * → closed (nothing more is committed).
  */
-export class Claim {
+export class Lease {
   readonly member: Member;
   readonly partitions: readonly number[];
-  readonly #lease: number;
+  readonly #duration: number;
   readonly #now: () => number;
   #until: number;
   #mode: 'held' | 'ended' | 'closed' = 'held';
   readonly #over = new AbortController();
 
-  /** @param asked monotonic time at which the answer that gave them was asked for */
+  /** @param asked monotonic time of the request that was answered with the partitions */
   constructor(
     member: Member,
     partitions: readonly number[],
@@ -27,17 +27,17 @@ export class Claim {
     this.member = member;
     this.partitions = partitions;
     this.#now = now;
-    this.#lease = session * SHARE;
-    this.#until = asked + this.#lease;
+    this.#duration = session * SHARE;
+    this.#until = asked + this.#duration;
   }
 
-  /** A process that was paused finds here that it is too late, before it has heard so from anybody. */
+  /** Reads the clock: a process that was paused finds here that its lease has ended. */
   get isHeld(): boolean {
     if (this.#mode === 'held' && this.#now() >= this.#until) this.end();
     return this.#mode === 'held';
   }
 
-  /** Whether nobody else can have them yet: so long what was in flight may still be noted. */
+  /** True while no other member can have the partitions: results of what was in flight may still be written. */
   get isOwn(): boolean {
     return this.#mode !== 'closed' && this.#now() < this.#until;
   }
@@ -46,14 +46,14 @@ export class Claim {
     return this.#mode === 'closed';
   }
 
-  /** Aborts when it is not held any more, and somebody has noticed. */
+  /** Aborts when `end` is called. */
   get over(): AbortSignal {
     return this.#over.signal;
   }
 
   /** The coordinator has answered a heartbeat that was sent at `asked`. */
   renew(asked: number): void {
-    if (this.isHeld) this.#until = Math.max(this.#until, asked + this.#lease);
+    if (this.isHeld) this.#until = Math.max(this.#until, asked + this.#duration);
   }
 
   end(): void {
@@ -61,7 +61,7 @@ export class Claim {
     this.#over.abort();
   }
 
-  /** Others may have them. */
+  /** Others may have the partitions. */
   lose(): void {
     this.#until = Number.NEGATIVE_INFINITY;
     this.end();

@@ -2,253 +2,258 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { Handling } from '../../core/event.ts';
 import { formatTarget, parseTarget } from '../../core/route.ts';
-import type { SinkLog } from '../../core/sink.ts';
 import { untilAborted } from '../../lib/abort.ts';
 import type { Bell } from '../../lib/bell.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import type { Claim } from './lease.ts';
 import type { Cluster, Fetched } from './cluster.ts';
-import { decodeAhead } from './commit-text.ts';
-import { Died, diedSince } from './dead-deliveries.ts';
-import type { Entries } from './fetched-events.ts';
-import type { Committed } from './group.ts';
-import { keptOf, type Kept } from './record.ts';
-import { Settled, type Destination } from './settled-offsets.ts';
-import { PartitionWindow, type Judged } from './window.ts';
+import { deadDeliveriesSince, deadFor, type DeadDeliveries } from './dead-deliveries.ts';
+import type { FetchedEvents } from './fetched-events.ts';
+import type { Lease } from './lease.ts';
+import { recordedEventOf, type PartitionOffset, type RecordedEvent } from './record.ts';
+import { SettledOffsets, type CommittedCheckpoint, type Destination } from './settled-offsets.ts';
+import { PartitionWindow, type Judged, type WindowOptions } from './window.ts';
 
-export interface ReadingOptions {
-  /** Of the sink; what else reads here has a name that no sink can have. */
+export interface FetcherOptions extends WindowOptions {
+  /** The sink; a group of another purpose has a name that no sink can have. */
   readonly name: string;
   readonly group: string;
-  readonly topic: string;
-  readonly windowTopic: string;
   readonly deadLetterTopic: string;
-  /** Milliseconds that an id is remembered. */
-  readonly window: number;
   /** Body bytes that may wait here for the feed. */
-  readonly maxBytes: number;
+  readonly maxWaiting: number;
   /** Asks the sink to confirm what it holds. */
   readonly flushSink: () => void;
-  /** What became of each record; for whoever keeps the window. */
-  readonly onRecord?: (record: Seen) => void;
-  readonly log: SinkLog;
+  /** Called with each record, by a group that is for no sink. */
+  readonly onRecord?: (record: JudgedRecord) => void;
 }
 
-/** A record that was read. */
-export interface Seen extends Judged {
-  readonly partition: number;
-  readonly offset: number;
-  /** Null for one that nobody here has written. */
-  readonly kept: Kept | null;
+export interface JudgedRecord extends Judged, PartitionOffset {
+  /** Null for a record of another program. */
+  readonly recorded: RecordedEvent | null;
 }
 
-/** What reading stands between. */
-interface Around {
-  readonly entries: Entries;
-  /** Rings when the feed has taken something away. */
+/** Where fetched records go. */
+export interface FetcherParts {
+  readonly windows: Map<number, PartitionWindow>;
+  readonly events: FetchedEvents;
+  /** Rings when the feed has read some. */
   readonly room: Bell;
-  /** Tells the feed that there is more. */
+  /** Called when there are more. */
   readonly wake: () => void;
 }
 
-/** Events in memory, at most: of those that a sink holds only the place. */
+/** Entries in memory, at most: of events that a sink holds only the offset. */
 const MOST_ENTRIES = 200_000;
-const FETCH_BYTES = 8 * 1024 * 1024;
-/** Milliseconds that a broker waits for something new. */
+/** Milliseconds that a broker waits for new records. */
 export const FETCH_WAIT = 500;
+const FETCH = { bytes: 8 * 1024 * 1024, wait: FETCH_WAIT };
+/** Milliseconds until the next try; longer when only a person can help. */
 const [PAUSE, LONG_PAUSE] = [200, 1000];
 
 /**
- * Reads partitions into what a sink has in memory, and decides what of it is for the sink. Whether an event is the first with
- * its id is decided by the log before it, so that every owner decides alike.
+ * Fetches the partitions of one lease, and decides what is for the sink. Whether an event is the first with its id follows
+ * from the log before it, so every owner of a partition decides alike.
  */
-export class Reading {
-  readonly #options: ReadingOptions;
-  readonly #around: Around;
-  /** By partition: kept while it is this process's, for it is the same again. */
-  readonly #windows = new Map<number, PartitionWindow>();
+export class PartitionFetcher {
+  readonly #options: FetcherOptions;
+  readonly #parts: FetcherParts;
+  readonly #cluster: Cluster;
+  readonly #lease: Lease;
+  /** Next offset to fetch, by partition. */
+  readonly #positions = new Map<number, number>();
+  /** What is settled, by partition; filled by `run`. */
+  readonly settled = new Map<number, SettledOffsets>();
+  #dead: DeadDeliveries = new Map();
 
-  constructor(options: ReadingOptions, around: Around) {
+  constructor(lease: Lease, cluster: Cluster, options: FetcherOptions, parts: FetcherParts) {
+    this.#lease = lease;
+    this.#cluster = cluster;
     this.#options = options;
-    this.#around = around;
+    this.#parts = parts;
   }
 
-  /** Of which it knows what came before. */
-  get partitions(): readonly number[] {
-    return [...this.#windows.keys()];
-  }
-
-  /**
-   * Reads what lies in the partitions of a claim, until it is over.
-   * @param settled filled, by partition, with what is settled of them
-   * @param committed how far the group is in them
-   */
-  async read(
-    claim: Claim,
-    settled: Map<number, Settled>,
-    committed: ReadonlyMap<number, Committed>,
-    reading: Cluster,
-  ): Promise<void> {
-    const { group, topic, log } = this.#options;
-    const { partitions } = claim;
-    for (const partition of this.#windows.keys())
-      if (!partitions.includes(partition)) this.#windows.delete(partition);
-    const unknown = partitions.filter((partition) => !committed.has(partition));
-    // All that is for the sink says so: what came before it was thought of is not.
-    const earliest = unknown.length === 0 ? NONE : await reading.offsets(topic, unknown, 'earliest');
-    const handedOver = partitions.map((partition) => {
-      const { offset, text } = committed.get(partition) ?? { offset: earliest.get(partition) ?? 0, text: '' };
-      return [partition, decodeAhead(offset, text)] as const;
-    });
-    const positions = new Map(handedOver.map(([partition, { offset }]) => [partition, offset]));
+  /** Fetches until the lease is over. */
+  async run(): Promise<void> {
+    const { over, partitions } = this.#lease;
+    const checkpoints = await this.#checkpoints();
     let oldest = Infinity;
-    for (const [partition, offset] of positions) {
+    for (const [partition, { offset }] of checkpoints)
       try {
-        const window = getOrMake(
-          this.#windows,
-          partition,
-          () => new PartitionWindow(partition, this.#options),
+        oldest = Math.min(
+          oldest,
+          (await this.#window(partition).cover(this.#cluster, offset, over)) ?? Infinity,
         );
-        const time = await window.cover(reading, offset, claim.over);
-        oldest = Math.min(oldest, time ?? Infinity);
       } catch (error) {
-        // It is still a member: to leave would have all others begin anew, and they it.
-        if (claim.over.aborted) return;
+        // Still a member: if it left, all others would join again, and so would it.
+        if (over.aborted) return;
         throw error;
       }
+    if (this.#options.onRecord === undefined)
+      this.#dead = await deadDeliveriesSince(this.#cluster, oldest, this.#options, over);
+    for (const [partition, checkpoint] of checkpoints) {
+      this.settled.set(partition, new SettledOffsets(checkpoint));
+      this.#positions.set(partition, checkpoint.offset);
     }
-    const isForSink = this.#options.onRecord === undefined;
-    const died = isForSink ? await diedSince(reading, oldest, this.#options, claim.over) : new Died();
-    for (const [partition, before] of handedOver) settled.set(partition, new Settled(before));
-    while (!claim.over.aborted) {
-      const { id, leaders } = await reading.topic(topic, true);
-      const byLeader = Map.groupBy(partitions, (partition) => leaders[partition] ?? -1);
-      const again = new AbortController();
-      let isRefused = false;
-      const stop = AbortSignal.any([claim.over, again.signal]);
-      const loops = Array.from(byLeader, ([leader, own]) =>
-        this.#follow(
-          { claim, reading, leader, topic: { name: topic, id }, own, positions, settled, died },
-          stop,
-        )
-          .catch((error: unknown) => {
-            if (stop.aborted) return;
-            isRefused = error instanceof MillraceError;
-            if (isRefused) log.error({ group, topic, error: messageOf(error) }, 'the topic cannot be read');
-            else log.warn({ group, leader, error: messageOf(error) }, 'a broker cannot be read');
-          })
-          .finally(() => again.abort()),
-      );
-      if (loops.length === 0) loops.push(untilAborted(stop));
-      await Promise.all(loops);
-      // That takes a person.
-      const pause = isRefused ? LONG_PAUSE : PAUSE;
-      await wait(pause, undefined, { signal: claim.over }).catch(() => undefined);
+    while (!over.aborted) {
+      const pause = await this.#fetchFromLeaders(partitions);
+      await wait(pause, undefined, { signal: over }).catch(() => undefined);
     }
   }
 
-  /** Reads from one broker, for as long as it leads what is asked of it. */
-  async #follow(what: Following, stop: AbortSignal): Promise<void> {
-    const { claim, reading, leader, topic, own, positions } = what;
+  /** Where to begin. A partition without a checkpoint has none because the sink is new: its events name their sinks. */
+  async #checkpoints(): Promise<ReadonlyMap<number, CommittedCheckpoint>> {
+    const { group, topic } = this.#options;
+    const { partitions } = this.#lease;
+    const { windows } = this.#parts;
+    for (const partition of windows.keys()) if (!partitions.includes(partition)) windows.delete(partition);
+    const checkpoints = new Map(await this.#cluster.group(group, topic).checkpoints(partitions));
+    const fresh = partitions.filter((partition) => !checkpoints.has(partition));
+    if (fresh.length === 0) return checkpoints;
+    const earliest = await this.#offsets(fresh);
+    for (const partition of fresh)
+      checkpoints.set(partition, { offset: earliest.get(partition) ?? 0, ahead: new Map() });
+    return checkpoints;
+  }
+
+  /** Fetches from all leaders until one of them has to be looked up again. @returns milliseconds to wait before that */
+  async #fetchFromLeaders(partitions: readonly number[]): Promise<number> {
+    const { group, topic, log } = this.#options;
+    const { over } = this.#lease;
+    const { id, leaders } = await this.#cluster.topic(topic, true);
+    const again = new AbortController();
+    const stop = AbortSignal.any([over, again.signal]);
+    let pause = PAUSE;
+    const loops = Array.from(
+      Map.groupBy(partitions, (partition) => leaders[partition] ?? -1),
+      ([leader, own]) =>
+        this.#fetchFrom(leader, id, own, stop)
+          .catch((error: unknown) => {
+            if (stop.aborted) return;
+            const fields = { group, error: messageOf(error) };
+            if (error instanceof MillraceError) {
+              pause = LONG_PAUSE;
+              log.error({ ...fields, topic }, 'the topic cannot be read');
+            } else log.warn({ ...fields, leader }, 'a broker cannot be read');
+          })
+          .finally(() => again.abort()),
+    );
+    await (loops.length === 0 ? untilAborted(stop) : Promise.all(loops));
+    return pause;
+  }
+
+  /** Fetches from one broker for as long as it leads these partitions. */
+  async #fetchFrom(leader: number, id: string, own: readonly number[], stop: AbortSignal): Promise<void> {
+    const { topic: name, flushSink } = this.#options;
+    const { events, room, wake } = this.#parts;
     while (!stop.aborted) {
       if (!this.#hasRoom) {
-        if (this.#around.entries.count >= MOST_ENTRIES) this.#options.flushSink();
-        await this.#around.room.until(() => this.#hasRoom, stop);
+        if (events.count >= MOST_ENTRIES) flushSink();
+        await room.until(() => this.#hasRoom, stop);
       }
-      const from = new Map(own.map((partition) => [partition, positions.get(partition) ?? 0]));
-      const all = await reading.fetch(leader, topic, from, { bytes: FETCH_BYTES, wait: FETCH_WAIT });
-      if (!claim.isHeld) return;
-      let isMoved = false;
+      const from = new Map(own.map((partition) => [partition, this.#positions.get(partition) ?? 0]));
+      const all = await this.#cluster.fetch(leader, { name, id }, from, FETCH);
+      if (!this.#lease.isHeld) return;
+      let hasMoved = false;
       for (const fetched of all) {
-        if (fetched.error === 'OFFSET_OUT_OF_RANGE') await this.#passDeleted(fetched, what);
-        else if (fetched.error !== 'NONE') isMoved = true;
+        const { partition, error, next } = fetched;
+        if (error === 'OFFSET_OUT_OF_RANGE') await this.#skipDeleted(partition);
+        else if (error !== 'NONE') hasMoved = true;
         else {
-          this.#take(what, fetched);
-          positions.set(fetched.partition, fetched.next);
+          this.#take(fetched);
+          this.#positions.set(partition, next);
         }
       }
-      this.#around.wake();
-      if (isMoved) return;
+      wake();
+      if (hasMoved) return;
     }
   }
 
   get #hasRoom(): boolean {
-    return this.#around.entries.bytes < this.#options.maxBytes && this.#around.entries.count < MOST_ENTRIES;
+    const { events } = this.#parts;
+    return events.bytes < this.#options.maxWaiting && events.count < MOST_ENTRIES;
   }
 
-  async #passDeleted({ partition }: Fetched, what: Following): Promise<void> {
-    const { reading, topic, positions, settled } = what;
-    const at = positions.get(partition) ?? 0;
-    const earliest = (await reading.offsets(topic.name, [partition], 'earliest')).get(partition) ?? 0;
+  async #skipDeleted(partition: number): Promise<void> {
     const { group, log } = this.#options;
-    const fields = { group, partition, from: at, to: earliest };
-    positions.set(partition, earliest);
-    if (earliest > at)
+    const from = this.#positions.get(partition) ?? 0;
+    const to = (await this.#offsets([partition])).get(partition) ?? 0;
+    const fields = { group, partition, from, to };
+    this.#positions.set(partition, to);
+    if (to > from)
       return log.error(
         fields,
-        'events are gone that the sink has not had: the topic has not kept them for long enough',
+        'the brokers deleted events that the sink has not had: raise retention.ms of the topic',
       );
     log.error(
       fields,
-      'the log ends before what the sink has had: it was cut or made anew, and is read again',
+      'the log ends before the offset of the sink: it was cut or created again, and is read again',
     );
-    // What was known of these offsets was of something else.
-    settled.set(partition, new Settled({ offset: earliest, ahead: new Map() }));
-    this.#windows.set(partition, new PartitionWindow(partition, this.#options));
+    // These offsets were those of other records.
+    this.settled.set(partition, new SettledOffsets({ offset: to, ahead: new Map() }));
+    this.#parts.windows.set(partition, new PartitionWindow(partition, this.#options));
   }
 
-  #take({ claim, settled: all, died }: Following, { partition, records }: Fetched): void {
-    const settled = all.get(partition);
+  #take({ partition, records }: Fetched): void {
+    const settled = this.settled.get(partition);
     if (settled === undefined) return;
     const { onRecord } = this.#options;
-    const window = this.#windows.get(partition);
-    // All of them before the first is taken: a page that is refused is read again.
-    for (const [record, kept] of records.map((each) => [each, keptOf(each)] as const)) {
+    const lease = this.#lease;
+    const window = this.#window(partition);
+    // Reads all before it takes the first: a page with an unreadable record is fetched again.
+    for (const [record, recorded] of records.map((each) => [each, recordedEventOf(each)] as const)) {
       const { offset } = record;
       const place = { partition, offset };
-      const judged = (kept === null ? null : window?.note(kept, record)) ?? STRANGE;
+      const judged = recorded === null ? FOREIGN : window.note(recorded, record);
       const { verdict } = judged;
-      onRecord?.({ ...place, kept, ...judged });
-      const due = kept === null || verdict !== 'first' ? NOBODY : this.#destinationsOf(kept);
-      // Whoever looks at each record settles each.
-      const dead = kept === null ? NOBODY : died.of(place, kept.event);
-      const open = settled.add(offset, onRecord === undefined ? due : EACH, dead);
+      if (onRecord !== undefined) {
+        onRecord({ ...place, recorded, ...judged });
+        settled.add(offset, ONE);
+        this.#parts.events.add({ lease, settled, offset }, null);
+        continue;
+      }
+      const due = recorded === null || verdict !== 'first' ? NONE : this.#destinationsOf(recorded);
+      const dead = recorded === null ? NONE : deadFor(this.#dead, place, recorded.event);
+      const open = settled.add(offset, due, dead);
       const event =
-        kept === null || onRecord !== undefined || open.length === 0
+        recorded === null || open.length === 0
           ? null
-          : { ...kept.event, handling: this.#handlingOf(kept, due, open), again: kept.again, place };
-      this.#around.entries.add({ claim, settled, offset, event });
+          : {
+              ...recorded.event,
+              handling: this.#handlingFor(recorded, due, open),
+              again: recorded.again,
+              place,
+            };
+      this.#parts.events.add({ lease, settled, offset }, event);
     }
   }
 
-  /** Those of this sink. */
-  #destinationsOf({ handling: { only = [] } }: Kept): readonly Destination[] {
+  #window(partition: number): PartitionWindow {
+    return getOrMake(this.#parts.windows, partition, () => new PartitionWindow(partition, this.#options));
+  }
+
+  #offsets(partitions: readonly number[]): Promise<ReadonlyMap<number, number>> {
+    return this.#cluster.offsets(this.#options.topic, partitions, 'earliest');
+  }
+
+  /** The event's destinations in this sink. */
+  #destinationsOf({ handling: { only = [] } }: RecordedEvent): readonly Destination[] {
     const own = only.map(parseTarget).filter(({ sink }) => sink === this.#options.name);
     return own.map(({ destination }) => destination);
   }
 
-  /** For those that have it still to have. */
-  #handlingOf({ handling }: Kept, due: readonly Destination[], open: readonly Destination[]): Handling {
+  /** Limits the event to the destinations for which it is not settled. */
+  #handlingFor(
+    { handling }: RecordedEvent,
+    due: readonly Destination[],
+    open: readonly Destination[],
+  ): Handling {
     if (open.length === due.length) return handling;
     const { name: sink } = this.#options;
     return { ...handling, only: open.map((destination) => formatTarget({ sink, destination })) };
   }
 }
 
-const NONE: ReadonlyMap<number, number> = new Map();
-const NOBODY: readonly Destination[] = [];
-const EACH: readonly Destination[] = [null];
-/** What nobody here has written. */
-const STRANGE: Judged = { verdict: 'first', ids: [] };
-
-interface Following {
-  readonly claim: Claim;
-  readonly reading: Cluster;
-  readonly leader: number;
-  readonly topic: { readonly name: string; readonly id: string };
-  readonly own: readonly number[];
-  /** Where to go on, by partition. */
-  readonly positions: Map<number, number>;
-  readonly settled: Map<number, Settled>;
-  readonly died: Died;
-}
+const NONE: readonly Destination[] = [];
+/** The destination of a group that is for no sink. */
+const ONE: readonly Destination[] = [null];
+/** The verdict on a record of another program. */
+const FOREIGN: Judged = { verdict: 'first', ids: [] };

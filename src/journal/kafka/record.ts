@@ -8,71 +8,65 @@ import { jsonIn } from '../../lib/parsed.ts';
 import type { Message } from '../../vendors/kafka/message.ts';
 import { emptyEvent, ERASED_HANDLING } from '../segments/records.ts';
 
-/** What a record says of its event beside what every consumer finds: one header, for each header has its price. */
-interface Rest {
+/** The fields that other consumers do not need, as JSON in one header: each header takes time and space. */
+interface OwnHeader {
   readonly source: string;
   readonly at: number;
   readonly headers: Event['headers'];
   readonly handling: Handling;
-  /** What stands for the id within the source, where that is not the id. */
+  /** The event's key within its source, if that is not its id. */
   readonly key?: string;
-  /** A person has sent it on its way again: it is no repetition. */
+  /** Set when a person retried the event, so that it is no repetition. */
   readonly again?: string;
   readonly reasons?: readonly InvalidReason[];
-  readonly letter?: Letter;
+  readonly letter?: Refusal;
 }
 
-/** Where an event lies in the topic of events. */
-export interface Place {
+/** Where a record lies in the topic of events. */
+export interface PartitionOffset {
   readonly partition: number;
   readonly offset: number;
 }
 
-/** What a dead letter says of the sink that refused it. */
-export type Letter = Omit<DeadLetter, 'key' | 'event' | 'bodyBytes'>;
+/** What a dead letter says of the sink that refused the event. */
+export type Refusal = Omit<DeadLetter, 'key' | 'event' | 'bodyBytes'>;
 
-/** An event as it lies in a topic. */
-export interface Kept {
+/** An event in a record of one of the topics. */
+export interface RecordedEvent {
   readonly event: Event;
   readonly handling: Handling;
   readonly dedupKey: string;
-  /** A person has sent it on its way again: it is no repetition. What tells this time from others. */
+  /** Set when a person retried the event; the same text is the same retry. */
   readonly again: string | null;
   readonly reasons: readonly InvalidReason[];
-  readonly letter: Letter | null;
+  readonly refusal: Refusal | null;
 }
 
-export interface Extra {
-  readonly handling?: Handling | undefined;
-  readonly dedupKey?: string | undefined;
-  readonly again?: string | null;
-  readonly reasons?: readonly InvalidReason[];
-  readonly letter?: Letter;
-}
+export type RecordExtras = Partial<Omit<RecordedEvent, 'event'>>;
 
 const ID = Buffer.from('idempotency-key');
 const TYPE = Buffer.from('event-type');
 const TEAM = Buffer.from('team-id');
 const USER = Buffer.from('user-id');
 const CLIENT_USER = Buffer.from('client-user-id');
-const REST = Buffer.from('millrace');
+const OWN = Buffer.from('millrace');
 
-/** The record of an event: its bytes as they came; its envelope under the names that the sinks use. */
-export function recordOf(event: Event, key: Buffer | null, extra: Extra): Message {
+/** The record of an event: its bytes as they came, and its envelope under the names that the sinks use. */
+export function recordOf(event: Event, key: Buffer | null, extras: RecordExtras): Message {
   const { id, type, team, user, clientUser, source, receivedAt: at, headers, body } = event;
-  const { handling = {}, dedupKey, again = null, reasons = [], letter } = extra;
-  const rest: Rest = {
+  const { handling = {}, dedupKey = id, again = null, reasons = [], refusal = null } = extras;
+  const own: OwnHeader = {
     source,
     at,
     headers,
     handling,
-    ...(dedupKey === undefined || dedupKey === id ? {} : { key: dedupKey }),
+    ...(dedupKey === id ? {} : { key: dedupKey }),
     ...(again === null ? {} : { again }),
     ...(reasons.length === 0 ? {} : { reasons }),
-    ...(letter === undefined ? {} : { letter }),
+    ...(refusal === null ? {} : { letter: refusal }),
   };
   const named: (readonly [Buffer, string])[] = [
-    [REST, JSON.stringify(rest)],
+    [OWN, JSON.stringify(own)],
     [ID, id],
     [TYPE, type],
   ];
@@ -82,7 +76,7 @@ export function recordOf(event: Event, key: Buffer | null, extra: Extra): Messag
   return { key, value: body, headers: named };
 }
 
-/** What travels with an event in a topic, where no journal remembers the routes of its time: its targets, and what they go without. */
+/** The handling of an event in a topic, where the routes of its time are not kept: with its targets and their redactions. */
 export function addressed(handling: Handling, targets: readonly Target[]): Handling {
   const without = targets.flatMap((target) =>
     target.redactions === undefined ? [] : [[formatTarget(target), target.redactions] as const],
@@ -94,59 +88,53 @@ export function addressed(handling: Handling, targets: readonly Target[]): Handl
   };
 }
 
-/** A record as it was read. */
+/** A record as it was fetched. */
 export interface RawRecord {
   readonly value: Buffer | null;
   readonly headers: readonly (readonly [Buffer | null, Buffer | null])[];
 }
 
 /**
- * The event of a record; null for one that nobody here has written.
- * @throws MillraceError journal_unreadable for a sealed record of an earlier version: to pass over it would lose its event
+ * The event of a record; null for a record of another program.
+ * @throws MillraceError journal_unreadable for a sealed record of an earlier version: skipping it would lose its event
  */
-export function keptOf({ value, headers }: RawRecord): Kept | null {
+export function recordedEventOf({ value, headers }: RawRecord): RecordedEvent | null {
   const found = new Map(headers.map(([name, text]) => [String(name ?? ''), text]));
   if (found.has('millrace-sealed'))
     throw new MillraceError(
       'journal_unreadable',
-      'a topic has sealed records, which only an earlier version reads: deliver them with it, and begin new topics',
+      'a topic has sealed records, which only an earlier version can read: deliver them with that version, and create new topics',
     );
   const text = (name: string): string | null => found.get(name)?.toString() ?? null;
-  const rest = restOf(text('millrace'));
+  const own = ownHeaderIn(text('millrace'));
   const id = text('idempotency-key');
-  if (value === null || rest === null || id === null) return null;
+  if (value === null || own === null || id === null) return null;
   const event: Event = {
     id,
     type: text('event-type') ?? '',
     team: text('team-id'),
     user: text('user-id'),
     clientUser: text('client-user-id'),
-    source: rest.source,
-    receivedAt: rest.at,
-    headers: rest.headers,
-    // A copy: a slice would keep all that was fetched with it for as long as the event waits.
+    source: own.source,
+    receivedAt: own.at,
+    headers: own.headers,
+    // A copy: a slice would keep the whole fetch in memory for as long as the event waits.
     body: Buffer.from(value),
   };
-  return {
-    event,
-    handling: rest.handling,
-    dedupKey: rest.key ?? id,
-    again: rest.again ?? null,
-    reasons: rest.reasons ?? [],
-    letter: rest.letter ?? null,
-  };
+  const { handling, key: dedupKey = id, again = null, reasons = [], letter: refusal = null } = own;
+  return { event, handling, dedupKey, again, reasons, refusal };
 }
 
-function restOf(text: string | null): Rest | null {
-  if (text === null) return null;
-  const value = jsonIn(text);
-  if (!isRecord(value) || !isWritten(value)) return null;
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by recordOf; strangers' records lack the above
-  return value as unknown as Rest;
+function ownHeaderIn(text: string | null): OwnHeader | null {
+  const value = text === null ? null : jsonIn(text);
+  if (!isRecord(value) || !isOwnHeader(value)) return null;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked as far as it is read
+  return value as unknown as OwnHeader;
 }
 
-/** Whether a record can be worked with, whoever wrote it: one that cannot must not stop those behind it. */
-function isWritten({ source, at, headers, handling, key, again, reasons, letter }: Mapping): boolean {
+/** Checks what is read of a header: the record of another program must not stop those behind it. */
+function isOwnHeader(own: Readonly<Record<string, unknown>>): boolean {
+  const { source, at, headers, handling, key, again, reasons, letter: refusal } = own;
   if (typeof source !== 'string' || !Number.isSafeInteger(at)) return false;
   if (!isRecord(headers) || !Object.values(headers).every(isText) || !isRecord(handling)) return false;
   const { only, without } = handling;
@@ -155,23 +143,19 @@ function isWritten({ source, at, headers, handling, key, again, reasons, letter 
     return false;
   if (![key, again].every((each) => each === undefined || isText(each))) return false;
   if (reasons !== undefined && !(Array.isArray(reasons) && reasons.every(isRecord))) return false;
-  return letter === undefined || (isRecord(letter) && isText(letter['sink']));
+  return refusal === undefined || (isRecord(refusal) && isText(refusal['sink']));
 }
-
-type Mapping = Readonly<Record<string, unknown>>;
 
 function isText(value: unknown): boolean {
   return typeof value === 'string';
 }
 
-/** An event that came out of a topic. */
-export interface SharedEvent extends JournalEvent {
-  readonly again?: string | null;
-  /** Where it lies. */
-  readonly place?: Place;
+/** An event that a feed has from a topic. */
+export interface FetchedEvent extends JournalEvent {
+  readonly place?: PartitionOffset;
 }
 
-/** A place in a sink's log for what the sink does not get: a repetition, or a record of somebody else's. */
+/** The event of a seq that has nothing for the sink: a repetition, or a record of another program. */
 export function nothingAt(seq: number): JournalEvent {
   return emptyEvent(seq, 0, ERASED_HANDLING);
 }

@@ -6,32 +6,36 @@ import { isWithin, type Stretch } from '../../lib/stretches.ts';
 export type Destination = string | null;
 
 /** How far a sink's group is in a partition. */
-export interface Progress {
+export interface Checkpoint {
   /** Everything before it is settled. */
   readonly offset: number;
   /**
-   * What is settled behind that, ascending, by destination: a stretch may go over records that are not for it. Of a destination
-   * that is not named nothing is.
+   * What is settled behind the offset, ascending, by destination. A stretch may contain records that are not for the
+   * destination. Nothing is settled for a destination that is missing.
    */
   readonly ahead: ReadonlyMap<Destination, Iterable<Stretch>>;
 }
 
-/** The same, as it was committed. */
-export interface HandedOver extends Progress {
+/** A checkpoint as it was committed. */
+export interface CommittedCheckpoint extends Checkpoint {
   readonly ahead: ReadonlyMap<Destination, readonly Stretch[]>;
 }
 
-export function isSettledIn({ offset, ahead }: HandedOver, at: number, destination: Destination): boolean {
+export function isSettledIn(
+  { offset, ahead }: CommittedCheckpoint,
+  at: number,
+  destination: Destination,
+): boolean {
   return at < offset || isWithin(ahead.get(destination) ?? [], at);
 }
 
-/** Of one destination. */
-class Lane {
+/** The offsets of one destination. */
+class DestinationOffsets {
   readonly #open = new NumberSet();
-  /** Those behind one that is open. */
+  /** Those behind an open one. */
   readonly #settled = new NumberSet();
 
-  /** The first that is open; Infinity without any. */
+  /** The first open offset; Infinity without any. */
   get least(): number {
     return this.#open.least;
   }
@@ -51,7 +55,7 @@ class Lane {
     else this.#settled.cut(least);
   }
 
-  /** What of a span is settled. Records that are not for it may be in a stretch, or not. */
+  /** The settled stretches between two offsets. Records for other destinations may be in a stretch, or not. */
   *settledIn(from: number, to: number): Generator<Stretch> {
     for (let at = from; at < to;) {
       const begin = at < this.least ? at : this.#settled.from(at);
@@ -62,59 +66,59 @@ class Lane {
   }
 }
 
-/** What of one partition a sink has settled, while one claim to it lasts. */
-export class Settled {
-  readonly #before: HandedOver;
-  readonly #lanes = new Map<Destination, Lane>();
+/** What a sink has settled in one partition, during one lease. */
+export class SettledOffsets {
+  readonly #before: CommittedCheckpoint;
+  readonly #destinations = new Map<Destination, DestinationOffsets>();
   /** All before it has been read. */
   #to: number;
 
-  /** @param before as it was handed over: reading begins at its offset */
-  constructor(before: HandedOver) {
+  /** @param before the checkpoint at which reading begins */
+  constructor(before: CommittedCheckpoint) {
     this.#before = before;
     this.#to = before.offset;
   }
 
   /**
-   * A record was read. In the order of the log.
-   * @param died those of its destinations for which it is a dead letter
-   * @returns those that have still to have it
+   * Adds a record that was read, in the order of the log.
+   * @param dead those of its destinations for which it is a dead letter
+   * @returns the destinations for which it is not settled
    */
   add(
     offset: number,
     destinations: readonly Destination[],
-    died: readonly Destination[] = [],
+    dead: readonly Destination[] = [],
   ): readonly Destination[] {
     this.#to = offset + 1;
     return destinations.filter((destination) => {
-      const lane = getOrMake(this.#lanes, destination, () => new Lane());
-      const isOpen = !isSettledIn(this.#before, offset, destination) && !died.includes(destination);
-      if (isOpen) lane.add(offset);
-      else lane.settle(offset);
+      const offsets = getOrMake(this.#destinations, destination, () => new DestinationOffsets());
+      const isOpen = !isSettledIn(this.#before, offset, destination) && !dead.includes(destination);
+      if (isOpen) offsets.add(offset);
+      else offsets.settle(offset);
       return isOpen;
     });
   }
 
   settle(offset: number, destination: Destination): void {
-    const lane = this.#lanes.get(destination);
-    if (lane?.isOpen(offset) === true) lane.settle(offset);
+    const offsets = this.#destinations.get(destination);
+    if (offsets?.isOpen(offset) === true) offsets.settle(offset);
   }
 
   settleAll(offset: number): void {
-    for (const lane of this.#lanes.values()) if (lane.isOpen(offset)) lane.settle(offset);
+    for (const offsets of this.#destinations.values()) if (offsets.isOpen(offset)) offsets.settle(offset);
   }
 
   isOpen(offset: number): boolean {
-    for (const lane of this.#lanes.values()) if (lane.isOpen(offset)) return true;
+    for (const offsets of this.#destinations.values()) if (offsets.isOpen(offset)) return true;
     return false;
   }
 
   /** Null while nothing was read. */
-  get progress(): Progress | null {
+  get checkpoint(): Checkpoint | null {
     if (this.#to === this.#before.offset) return null;
     let offset = this.#to;
-    for (const { least } of this.#lanes.values()) offset = Math.min(offset, least);
-    const destinations = new Set([...this.#lanes.keys(), ...this.#before.ahead.keys()]);
+    for (const { least } of this.#destinations.values()) offset = Math.min(offset, least);
+    const destinations = new Set([...this.#destinations.keys(), ...this.#before.ahead.keys()]);
     const ahead = Array.from(destinations, (destination) => {
       const stretches = { [Symbol.iterator]: () => this.#stretches(offset, destination) };
       return [destination, stretches] as const;
@@ -122,12 +126,12 @@ export class Settled {
     return { offset, ahead: new Map(ahead) };
   }
 
-  /** What was read; and behind that, as it was handed over. */
+  /** Of what was read, and then of what was committed before. */
   *#stretches(offset: number, destination: Destination): Generator<Stretch> {
     const to = this.#to;
     const later = (this.#before.ahead.get(destination) ?? []).filter((stretch) => stretch.to > to);
-    for (const stretch of (this.#lanes.get(destination) ?? NEVER_NAMED).settledIn(offset, to)) {
-      // What goes on in what was handed over is one.
+    for (const stretch of (this.#destinations.get(destination) ?? NONE).settledIn(offset, to)) {
+      // One stretch where both parts touch.
       const isOne = stretch.to === to && (later[0]?.from ?? Infinity) <= to;
       yield isOne ? { from: stretch.from, to: later.shift()?.to ?? to } : stretch;
     }
@@ -135,4 +139,4 @@ export class Settled {
   }
 }
 
-const NEVER_NAMED = new Lane();
+const NONE = new DestinationOffsets();

@@ -1,6 +1,6 @@
 import type { Event, Handling } from '../../core/event.ts';
 import type { Cluster } from './cluster.ts';
-import { keptOf } from './record.ts';
+import { recordedEventOf } from './record.ts';
 import { PartitionWindow, RETRIED, type WindowOptions } from './window.ts';
 
 interface Found {
@@ -9,10 +9,10 @@ interface Found {
   readonly without?: Handling['without'];
 }
 
-/** Clocks are set back now and then: milliseconds by which a record can say that it is older than its event. */
+/** Milliseconds by which a record can seem older than its event: clocks are set back now and then. */
 const SLACK = 60_000;
 
-/** The topic of events, for who reads each event once: repetitions, and what is in quarantine, are passed over. */
+/** The events of the topic, each once, for a replay. Repetitions, and what is in quarantine, are left out. */
 export class SharedLog {
   readonly #options: WindowOptions;
   readonly #cluster: Cluster;
@@ -23,15 +23,14 @@ export class SharedLog {
   }
 
   /**
-   * What there is now, by partition; numbers are offsets plus one.
-   * @param since milliseconds since the epoch: what was received before is left out, as far as whole stretches of it are
+   * What the topic has now, by partition; numbers are offsets plus one.
+   * @param since milliseconds since the epoch: leaves out what was received before, as far as it lies in front
    */
   async spans(
     since: number | null,
   ): Promise<readonly { readonly partition: number; readonly after: number; readonly upTo: number }[]> {
-    const { topic } = this.#options;
     const from = since === null ? 'earliest' : since - SLACK;
-    const spans = await this.#cluster.spans(topic, from);
+    const spans = await this.#cluster.spans(this.#options.topic, from);
     return spans.flatMap(({ partition, from: after, to: upTo }) =>
       after < 0 || after >= upTo ? [] : [{ partition, after, upTo }],
     );
@@ -48,17 +47,17 @@ export class SharedLog {
   }> {
     const { topic } = this.#options;
     const window = new PartitionWindow(partition, this.#options);
-    // What came before says what of it are repetitions, wherever the reading begins.
+    // Repetitions are found by the records before `after`.
     await window.cover(this.#cluster, after, signal);
     let from = after;
     for await (const page of this.#cluster.pages(topic, { partition, from, to: upTo }, signal)) {
       const found: Found[] = [];
       for (const record of page.records) {
-        const kept = keptOf(record);
-        if (kept === null || window.note(kept, record).verdict !== 'first') continue;
-        // A dead letter that is sent once more stands behind the event that it was made of.
-        if (kept.again?.startsWith(RETRIED) === true) continue;
-        const { event, handling } = kept;
+        const recorded = recordedEventOf(record);
+        if (recorded === null || window.note(recorded, record).verdict !== 'first') continue;
+        // A retried dead letter: its event came before.
+        if (recorded.again?.startsWith(RETRIED) === true) continue;
+        const { event, handling } = recorded;
         const { without } = handling;
         found.push({ at: record.offset + 1, event, ...(without === undefined ? {} : { without }) });
       }

@@ -1,44 +1,42 @@
 import { MillraceError } from '../../core/errors.ts';
 import type { CursorStatus, JournalStatus } from '../../core/journal.ts';
 import { toFailure } from '../../vendors/kafka/failure.ts';
-import type { Cluster } from './cluster.ts';
-import type { Letters } from './set-aside-events.ts';
+import type { Cluster, Span } from './cluster.ts';
+import type { SetAsideEvents } from './set-aside-events.ts';
 
-export interface CountedTopic {
+interface StatusOptions {
   readonly topic: string;
-  /** Beginning of the names of the consumer groups. */
+  /** Prefix of the names of the consumer groups. */
   readonly group: string;
-  /** Names of those of now. */
+  /** Names of the present sinks. */
   readonly sinks: () => readonly string[];
 }
 
-/** Milliseconds for which a status holds: each asks the brokers. */
+/** Milliseconds for which an answer is used again: each asks the brokers. */
 const STATUS_AGE = 2000;
-/** One batch, which brokers give whole. */
-const ONE = { bytes: 1, wait: 0 } as const;
 const MOST_REMEMBERED = 10_000;
 
-/** How far each sink's group is in the topic of events, and for how long the oldest of what is left has waited. */
+/** How far the group of each sink is in the topic of events, and how old the oldest event is that waits for it. */
 export class TopicStatus {
-  readonly #options: CountedTopic;
-  readonly #connect: () => Promise<Cluster>;
-  readonly #letters: Pick<Letters, 'counts'>;
-  /** When a record came, by partition and offset: sinks stand at the same ones, and one that is in trouble stays there. */
+  readonly #options: StatusOptions;
+  readonly #cluster: Cluster;
+  readonly #setAside: Pick<SetAsideEvents, 'counts'>;
+  /** When records were written, by partition and offset: groups are often at the same offset, and stay there in trouble. */
   readonly #times = new Map<string, number>();
   #last: { readonly at: number; readonly answer: Promise<JournalStatus> } | null = null;
 
-  constructor(options: CountedTopic, connect: () => Promise<Cluster>, letters: Pick<Letters, 'counts'>) {
+  constructor(options: StatusOptions, cluster: Cluster, setAside: Pick<SetAsideEvents, 'counts'>) {
     this.#options = options;
-    this.#connect = connect;
-    this.#letters = letters;
+    this.#cluster = cluster;
+    this.#setAside = setAside;
   }
 
-  /** @throws MillraceError journal_unknown when the brokers could never be asked: they may be about to start */
+  /** @throws MillraceError journal_unknown when the brokers have never answered: they may be starting */
   status(): Promise<JournalStatus> {
     const now = performance.now();
     const last = this.#last;
     if (last !== null && now - last.at <= STATUS_AGE) return last.answer;
-    // While no broker answers, what was last known is better than no metrics at all.
+    // While no broker answers, the last answer is better than no metrics.
     const answer = this.#ask().catch(async (error: unknown) => {
       const known = await last?.answer.catch(() => undefined);
       if (known !== undefined) return known;
@@ -51,29 +49,10 @@ export class TopicStatus {
   }
 
   async #ask(): Promise<JournalStatus> {
-    const { topic, group, sinks } = this.#options;
-    const cluster = await this.#connect();
-    const { id, leaders } = await cluster.topic(topic);
-    const all = [...leaders.keys()];
-    const spans = await cluster.spans(topic);
+    const { topic, sinks } = this.#options;
+    const spans = await this.#cluster.spans(topic);
     const [firstSeq, lastSeq] = [sum(spans.map(({ from }) => from)), sum(spans.map(({ to }) => to))];
-    const timeOf = (partition: number, offset: number): Promise<number> =>
-      this.#timeOf(cluster, { name: topic, id, leader: leaders[partition] ?? -1 }, partition, offset);
-    const cursorOf = async (sink: string): Promise<CursorStatus> => {
-      const { groups } = cluster;
-      const name = `${group}.${sink}`;
-      const committed = await groups.committed(name, topic, all);
-      // What was deleted before the sink had it does not wait any more.
-      const left = spans.map((span) => {
-        return { ...span, from: Math.max(span.from, committed.get(span.partition)?.offset ?? 0) };
-      });
-      const behind = left.filter(({ from, to }) => from < to);
-      const times = await Promise.all(behind.map(({ partition, from }) => timeOf(partition, from)));
-      const seq = sum(left.map(({ from }) => from));
-      const backlogAge = Math.max(0, ...times.map((time) => Date.now() - time));
-      return { sink, seq, backlog: Math.max(0, lastSeq - seq), backlogBytes: 0, backlogAge };
-    };
-    const cursors = await Promise.all(sinks().map(cursorOf));
+    const cursors = await Promise.all(sinks().map((sink) => this.#cursorOf(sink, spans, lastSeq)));
     return {
       path: `kafka:${topic}`,
       events: lastSeq - firstSeq,
@@ -81,33 +60,37 @@ export class TopicStatus {
       lastSeq,
       bytes: 0,
       maxBytes: 0,
-      ...(await this.#letters.counts()),
+      ...(await this.#setAside.counts()),
       damaged: 0,
       cursors,
     };
   }
 
-  /** When the first record from an offset on was written; now, where there is none. */
-  async #timeOf(
-    cluster: Cluster,
-    { leader, ...topic }: { readonly name: string; readonly id: string; readonly leader: number },
-    partition: number,
-    offset: number,
-  ): Promise<number> {
-    const key = `${partition}/${offset}`;
+  async #cursorOf(sink: string, spans: readonly Span[], lastSeq: number): Promise<CursorStatus> {
+    const { topic, group } = this.#options;
+    const partitions = spans.map(({ partition }) => partition);
+    const checkpoints = await this.#cluster.group(`${group}.${sink}`, topic).checkpoints(partitions);
+    // What was deleted before the sink had it does not wait any more.
+    const left = spans.map((span) => {
+      return { ...span, from: Math.max(span.from, checkpoints.get(span.partition)?.offset ?? 0) };
+    });
+    const behind = left.filter(({ from, to }) => from < to);
+    const times = await Promise.all(behind.map((span) => this.#timeOf(span)));
+    const seq = sum(left.map(({ from }) => from));
+    const backlogAge = Math.max(0, ...times.map((time) => Date.now() - time));
+    return { sink, seq, backlog: Math.max(0, lastSeq - seq), backlogBytes: 0, backlogAge };
+  }
+
+  /** When the first record of a span was written; now if it has none. */
+  async #timeOf(span: Span): Promise<number> {
+    const key = `${span.partition}/${span.from}`;
     const known = this.#times.get(key);
     if (known !== undefined) return known;
-    const [fetched] = await cluster.fetch(leader, topic, new Map([[partition, offset]]), ONE);
-    if (fetched === undefined || fetched.error !== 'NONE') {
-      // Another broker leads: the next look finds it.
-      await cluster.topic(topic.name, true);
-      throw new Error(`topic ${topic.name}, partition ${partition}: ${fetched?.error ?? 'no answer'}`);
-    }
-    const time = fetched.records[0]?.time;
-    if (time === undefined) return Date.now();
+    const first = await this.#cluster.first(this.#options.topic, span);
+    if (first === null) return Date.now();
     if (this.#times.size >= MOST_REMEMBERED) this.#times.clear();
-    this.#times.set(key, time);
-    return time;
+    this.#times.set(key, first.time);
+    return first.time;
   }
 }
 

@@ -12,77 +12,78 @@ import type { Route, Target } from '../../core/route.ts';
 import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
 import { ROOM } from './appender.ts';
 import { Cluster } from './cluster.ts';
-import { Recent, recentName } from './id-table.ts';
-import { Keeper } from './window-keeper.ts';
-import { Ledger } from './topic-account.ts';
-import { Letters } from './set-aside-events.ts';
-import { addressed, recordOf, type Extra } from './record.ts';
+import { GroupConsumer, type ConsumerOptions } from './group-consumer.ts';
+import { RecentIds, recentPrint } from './id-table.ts';
+import { addressed, recordOf, type RecordExtras } from './record.ts';
+import { SetAsideEvents } from './set-aside-events.ts';
 import { SharedLog } from './shared-log.ts';
-import { Share, type ShareOptions } from './group-consumer.ts';
 import { TopicStatus } from './status.ts';
+import { TopicAccount } from './topic-account.ts';
 import type { Topics, TopicsOptions } from './topics.ts';
+import { WindowKeeper } from './window-keeper.ts';
 
 export interface KafkaJournalOptions extends TopicsOptions {
-  /** Beginning of the names of the consumer groups. */
+  /** Prefix of the names of the consumer groups. */
   readonly group: string;
-  /** Milliseconds. */
+  /** Milliseconds after which a silent deliverer loses its partitions. */
   readonly session: number;
   /** Body bytes that may wait in memory for a sink. */
   readonly maxWaiting: number;
-  /** Where an event goes, by the routes of now: said once, when it is accepted. */
+  /** The targets of an event by the present routes; decided once, when it is accepted. */
   readonly targetsOf: (event: { readonly type: string; readonly handling: Handling }) => readonly Target[];
-  /** Names of the sinks of now, for `status`. */
+  /** Names of the present sinks, for `status`. */
   readonly sinks: () => readonly string[];
   readonly handOver: (sink: string, signal: AbortSignal) => Promise<void>;
   readonly flushSink: (sink: string) => void;
-  /** Whether an event is of a user who was erased: nothing of it is set aside. */
   readonly isErased: IsErased;
   readonly topics: Topics;
 }
 
-/** Ids of what this process had confirmed that are remembered at least, so that it can say that one is a repetition. */
+/** The group of the window's keeper; no sink can have this name. */
+const WINDOW = '_window';
+/** Ids of the last events of this process that a generation of `RecentIds` has. */
 const REMEMBERED = 50_000;
 const DUPLICATE: AppendResult = { status: 'duplicate' };
 const ERASED: AppendResult = { status: 'erased' };
 
 /**
- * The journal in topics that a fleet shares: whoever receives appends to one, and whoever delivers reads its share of it, a
- * group of consumers for each sink. Nothing of it lies on this machine.
+ * The journal in topics that a fleet shares: receivers append to one, and deliverers read their share of it, with a consumer
+ * group for each sink. Nothing of it is on this machine.
  *
  * `accept` and `quarantine` answer once all in-sync replicas have the record. Whether it is a repetition is decided by the
- * order of the log, where it is read; only what this process itself has seen of late is answered as one.
+ * order of the log, when it is read; only what this process had lately is answered as a duplicate.
  */
 export class KafkaJournal implements EventStore, ErasableStore {
   readonly #options: KafkaJournalOptions;
   readonly #topics: Topics;
-  readonly #letters: Letters;
+  readonly #setAside: SetAsideEvents;
   readonly #status: TopicStatus;
-  readonly #shares = new Map<string, Share>();
-  readonly #recent = new Recent(REMEMBERED);
+  readonly #consumers = new Map<string, GroupConsumer>();
+  readonly #recent = new RecentIds(REMEMBERED);
   readonly #received = new Set<() => void>();
-  #keeper: Keeper | null = null;
+  #keeper: WindowKeeper | null = null;
   #accepted = 0;
 
   constructor(options: KafkaJournalOptions) {
     this.#options = options;
     this.#topics = options.topics;
-    this.#letters = new Letters(options, this.#topics, async (event, extra) => {
-      // Looked at anew, it may turn out to be of a user who has been erased since.
+    this.#setAside = new SetAsideEvents(this.#topics, async (event, extras) => {
+      // Read again, it can turn out to be of a user who was erased since.
       if (options.isErased(event)) return false;
-      await this.#append(event, extra);
+      await this.#append(event, extras);
       return true;
     });
-    this.#status = new TopicStatus(options, () => this.#topics.look(), this.#letters);
+    this.#status = new TopicStatus(options, this.#topics.cluster, this.#setAside);
   }
 
-  /** What delivers keeps the window of ids as well. */
+  /** For processes that deliver. */
   async startKeeper(): Promise<void> {
-    this.#keeper = new Keeper({
-      ...this.#shareOptions('_window'),
+    const { isErased } = this.#options;
+    this.#keeper = new WindowKeeper({
+      ...this.#consumerOptions(WINDOW),
       append: (partition, message) => this.#topics.window.append(partition, message),
       quarantineReused: async ({ event, dedupKey }) => {
-        if (this.#options.isErased(event)) return;
-        await this.#letters.addQuarantined(event, [ID_REUSED], dedupKey, null);
+        if (!isErased(event)) await this.#setAside.addQuarantined(event, [ID_REUSED], dedupKey, null);
       },
     });
     await this.#keeper.start();
@@ -104,7 +105,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
     { dedupKey = event.id }: IngestOptions = {},
   ): Promise<AppendResult> {
     return this.#unlessRecent('quarantined', event, dedupKey, () =>
-      this.#letters.addQuarantined(event, reasons, dedupKey, ROOM),
+      this.#setAside.addQuarantined(event, reasons, dedupKey, ROOM),
     );
   }
 
@@ -112,110 +113,105 @@ export class KafkaJournal implements EventStore, ErasableStore {
     return Promise.resolve(ERASED);
   }
 
-  /** Each event carries where it goes; what leaves for there is said by the routes of now, and those it was accepted under. */
+  /** Each event has its targets in its record; the present routes and those of its time decide what is redacted. */
   acceptUnder(routes: readonly Route[]): Promise<RouteRecord> {
     return Promise.resolve({ ...NO_ROUTES, eras: [{ after: 0, tables: [routes] }] });
   }
 
   logOf(sink: string): LeasedLog {
-    const share = new Share(this.#shareOptions(sink));
-    this.#shares.set(sink, share);
-    return share;
+    const consumer = new GroupConsumer(this.#consumerOptions(sink));
+    this.#consumers.set(sink, consumer);
+    return consumer;
+  }
+
+  async flush(): Promise<void> {
+    await Promise.all(Array.from(this.#consumers.values(), (consumer) => consumer.flush()));
   }
 
   async close(): Promise<void> {
     const signal = AbortSignal.timeout(this.#options.timeout);
-    await Promise.all([
-      this.#keeper?.stop(signal),
-      ...Array.from(this.#shares.values(), (share) => share.stop(signal)),
-    ]);
+    const consumers = Array.from(this.#consumers.values(), (consumer) => consumer.stop(signal));
+    await Promise.all([this.#keeper?.stop(signal), ...consumers]);
     await this.#topics.close();
   }
 
-  // What is set aside.
-  readonly listQuarantine: Letters['listQuarantine'] = (...given) => this.#letters.listQuarantine(...given);
-  readonly dropQuarantine: Letters['dropQuarantine'] = (...given) => this.#letters.dropQuarantine(...given);
-  readonly release: Letters['release'] = (...given) => this.#letters.release(...given);
-  readonly listDeadLetters: Letters['listDeadLetters'] = (...given) =>
-    this.#letters.listDeadLetters(...given);
-  readonly dropDeadLetters: Letters['dropDeadLetters'] = (...given) =>
-    this.#letters.dropDeadLetters(...given);
-  readonly retryDeadLetters: Letters['retryDeadLetters'] = (...given) =>
-    this.#letters.retryDeadLetters(...given);
-  readonly erase: Letters['erase'] = (...given) => this.#letters.erase(...given);
-  /** Of the events that are read from the log who was erased is left out; what is set aside has to be taken out. */
-  readonly settled: Letters['settled'] = (...given) => this.#letters.settled(...given);
+  readonly listQuarantine: SetAsideEvents['listQuarantine'] = (...args) =>
+    this.#setAside.listQuarantine(...args);
+  readonly dropQuarantine: SetAsideEvents['dropQuarantine'] = (...args) =>
+    this.#setAside.dropQuarantine(...args);
+  readonly release: SetAsideEvents['release'] = (...args) => this.#setAside.release(...args);
+  readonly listDeadLetters: SetAsideEvents['listDeadLetters'] = (...args) =>
+    this.#setAside.listDeadLetters(...args);
+  readonly dropDeadLetters: SetAsideEvents['dropDeadLetters'] = (...args) =>
+    this.#setAside.dropDeadLetters(...args);
+  readonly retryDeadLetters: SetAsideEvents['retryDeadLetters'] = (...args) =>
+    this.#setAside.retryDeadLetters(...args);
+  readonly erase: SetAsideEvents['erase'] = (...args) => this.#setAside.erase(...args);
+  /** Only what is set aside is waited for: of the events in the log, deliverers skip those of erased users. */
+  readonly settled: SetAsideEvents['settled'] = (...args) => this.#setAside.settled(...args);
+
+  erased(): Promise<void> {
+    return Promise.resolve();
+  }
 
   status(): Promise<JournalStatus> {
     return this.#status.status();
   }
 
   /** For one reconciliation. */
-  async ledger(): Promise<Ledger> {
-    const { dedupWindow: window } = this.#options;
-    return new Ledger({ ...this.#options, window }, await this.#topics.look());
+  topicAccount(): TopicAccount {
+    return new TopicAccount(this.#options, this.#topics.cluster);
   }
 
-  /** For who reads each event once. */
-  async sharedLog(): Promise<SharedLog> {
-    const { dedupWindow: window } = this.#options;
-    return new SharedLog({ ...this.#options, window }, await this.#topics.look());
+  /** For a replay. */
+  sharedLog(): SharedLog {
+    return new SharedLog(this.#options, this.#topics.cluster);
   }
 
-  erased(): Promise<void> {
-    return Promise.resolve();
+  #append(
+    event: Event,
+    { handling = {}, ...extras }: RecordExtras,
+    room: number | null = null,
+  ): Promise<void> {
+    const { id, type, user } = event;
+    const key = user === null || user === '' ? null : Buffer.from(user.toWellFormed());
+    const targets = this.#options.targetsOf({ type, handling });
+    const record = recordOf(event, key, { ...extras, handling: addressed(handling, targets) });
+    return this.#topics.events.append(key ?? Buffer.from(id), record, room);
   }
 
-  async flush(): Promise<void> {
-    await Promise.all(Array.from(this.#shares.values(), (share) => share.flush()));
-  }
-
-  #append(event: Event, { handling = {}, ...extra }: Extra, room: number | null = null): Promise<void> {
-    const handled = addressed(handling, this.#options.targetsOf({ type: event.type, handling }));
-    const user = event.user === null || event.user === '' ? null : Buffer.from(event.user.toWellFormed());
-    const record = recordOf(event, user, { ...extra, handling: handled });
-    return this.#topics.events.append(user ?? Buffer.from(event.id), record, room);
-  }
-
-  /** @param kind what it becomes: what was quarantined may be accepted later, and the other way round */
+  /** @param kind what the event becomes: what was quarantined may be accepted later, and the other way round */
   async #unlessRecent(
     kind: 'accepted' | 'quarantined',
     event: Event,
     dedupKey: string,
     append: () => Promise<void>,
   ): Promise<AppendResult> {
-    const name = recentName(kind, event.source, dedupKey, event.body);
-    if (this.#recent.has(name)) return DUPLICATE;
+    const print = recentPrint(kind, event.source, dedupKey, event.body);
+    if (this.#recent.has(print)) return DUPLICATE;
     await append();
-    this.#recent.add(name);
+    this.#recent.add(print);
     this.#accepted += 1;
     for (const listener of this.#received) listener();
     return { status: 'accepted', seq: this.#accepted };
   }
 
-  #shareOptions(sink: string): ShareOptions {
-    const { group, dedupWindow, maxWaiting, handOver, flushSink, ...options } = this.#options;
-    const { topic, windowTopic, deadLetterTopic, session, connection, timeout, log } = options;
+  #consumerOptions(sink: string): ConsumerOptions {
+    const { group, connection, timeout, handOver, flushSink, isErased } = this.#options;
     return {
+      ...this.#options,
       name: sink,
       group: `${group}.${sink}`,
-      topic,
-      windowTopic,
-      deadLetterTopic,
-      session,
-      window: dedupWindow,
-      maxBytes: maxWaiting,
-      connect: (patience) => Cluster.load(connection, timeout, patience),
+      connect: (patience) => new Cluster(connection, timeout, patience),
       handOver: (signal) => handOver(sink, signal),
       flushSink: () => flushSink(sink),
       onReceived: (listener) => {
         this.#received.add(listener);
         return () => this.#received.delete(listener);
       },
-      addDeadLetter: async (letter) => {
-        if (!this.#options.isErased(letter.event)) await this.#letters.addDeadLetter(letter);
+      addDeadLetter: async (deadLetter) => {
+        if (!isErased(deadLetter.event)) await this.#setAside.addDeadLetter(deadLetter);
       },
-      log,
     };
   }
 }

@@ -3,13 +3,13 @@ import type { IsErased } from '../../core/ingest.ts';
 import type { CountKind, EventHead, HourCount, JournalAccount } from '../../core/journal.ts';
 import { parseTarget } from '../../core/route.ts';
 import { NO_ROUTES } from '../../core/route-record.ts';
-import type { Cluster, Read, Span } from './cluster.ts';
-import { decodeAhead } from './commit-text.ts';
-import { keptOf, type Kept } from './record.ts';
-import { isSettledIn, type HandedOver } from './settled-offsets.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
+import type { Cluster, FetchedRecord, Span } from './cluster.ts';
+import { recordedEventOf, type RecordedEvent } from './record.ts';
+import { isSettledIn, type CommittedCheckpoint } from './settled-offsets.ts';
 import { PartitionWindow, RELEASED, type WindowOptions } from './window.ts';
 
-export interface LedgerOptions extends WindowOptions {
+export interface AccountOptions extends WindowOptions {
   readonly group: string;
   readonly isErased: IsErased;
 }
@@ -18,50 +18,51 @@ const HOUR = 3_600_000;
 const NOT_COUNTED =
   'counted from the topic: what was dropped from quarantine, or came from users who were erased, is not in it';
 
-/** What of one partition is counted; `base` offsets of other partitions come before it. */
-interface Counted extends Span {
+/** A partition's records, with the seq before its first one. */
+interface NumberedSpan extends Span {
   readonly base: number;
 }
 
 /**
- * The topic of events as a ledger, for one reconciliation: partition after partition, with what each record is by the order of
- * the log, and for which sinks it waits. All of the moment at which `account` was asked.
+ * What a reconciliation asks of the topic of events: partition after partition, what each record is by the order of the log,
+ * and which sinks it waits for. All as of the call of `account`.
  */
-export class Ledger {
-  readonly #options: LedgerOptions;
+export class TopicAccount {
+  readonly #options: AccountOptions;
   readonly #cluster: Cluster;
-  readonly #progress = new Map<string, ReadonlyMap<number, HandedOver>>();
+  /** Checkpoints of each sink's group, by partition. */
+  readonly #checkpoints = new Map<string, Promise<ReadonlyMap<number, CommittedCheckpoint>>>();
   /** Filled while the heads are read: the log is read once. */
   readonly #counts: HourCount[] = [];
-  readonly #places = new Map<string, number>();
-  #spans: readonly Counted[] = [];
+  /** Index in `#counts` by kind and hour. */
+  readonly #indexes = new Map<string, number>();
+  #spans: readonly NumberedSpan[] = [];
   #lastSeq = 0;
-  #window = { since: 0, until: 0 };
+  #period = { since: 0, until: 0 };
   #pages: AsyncGenerator<readonly EventHead[]> | null = null;
 
-  constructor(options: LedgerOptions, cluster: Cluster) {
+  constructor(options: AccountOptions, cluster: Cluster) {
     this.#options = options;
     this.#cluster = cluster;
   }
 
   /**
-   * @param sinks those that are configured
-   * @throws MillraceError usage when the brokers have deleted what came after `since`
+   * @param sinks those of the config
+   * @throws MillraceError usage when the brokers have deleted events after `since`
    */
   async account(since: number, until: number, sinks: readonly string[]): Promise<JournalAccount> {
     const { topic } = this.#options;
+    // Before the ends of the log are asked: what is confirmed lies before them.
     const { leaders } = await this.#cluster.topic(topic, true);
-    const all = [...leaders.keys()];
-    // Before the ends: what is confirmed lies before them.
-    for (const sink of sinks) await this.#progressOf(sink, all);
+    for (const sink of sinks) await this.#checkpointsOf(sink, [...leaders.keys()]);
     let base = 0;
     this.#spans = (await this.#cluster.spans(topic)).map((span) => {
-      const counted = { ...span, base };
+      const numbered = { ...span, base };
       base += span.to - span.from;
-      return counted;
+      return numbered;
     });
     this.#lastSeq = base;
-    this.#window = { since, until };
+    this.#period = { since, until };
     const begin = await this.#beginning();
     if (since < begin)
       throw new MillraceError(
@@ -82,10 +83,10 @@ export class Ledger {
     };
   }
 
-  /** The next page, in the order of their seqs; after the last of `account`, what has come since. */
+  /** The next page, in the order of the seqs; after the last of `account`, what was written since. */
   async heads(after: number): Promise<readonly EventHead[]> {
     if (after === 0) this.#pages = this.#read();
-    if (after >= this.#lastSeq) this.#pages = this.#late();
+    if (after >= this.#lastSeq) this.#pages = this.#readLate();
     for (;;) {
       const next = await this.#pages?.next();
       if (next === undefined || next.done === true) return [];
@@ -95,29 +96,34 @@ export class Ledger {
   }
 
   async *#read(): AsyncGenerator<readonly EventHead[]> {
-    const { topic } = this.#options;
+    const { topic, isErased } = this.#options;
     const all = this.#spans.map(({ partition }) => partition);
     for (const span of this.#spans) {
       const { partition, base, from } = span;
       const window = new PartitionWindow(partition, this.#options);
       for await (const page of this.#cluster.pages(topic, span)) {
-        const records = page.records.flatMap((record) => {
-          const kept = keptOf(record);
-          return kept !== null && this.#isEvent(window, record, kept) ? [[record, kept] as const] : [];
-        });
-        for (const sink of new Set(records.flatMap(([, { handling }]) => sinksOf(handling.only))))
-          await this.#progressOf(sink, all);
-        yield records.map(([{ offset }, kept]) => ({
-          ...headOf(kept, base + offset - from + 1),
-          erased: this.#options.isErased(kept.event),
-          waits: this.#waiting(kept, partition, offset),
-        }));
+        const heads: EventHead[] = [];
+        for (const record of page.records) {
+          const recorded = recordedEventOf(record);
+          if (recorded === null || !this.#isEvent(window, record, recorded)) continue;
+          const waits: string[] = [];
+          const own = Map.groupBy((recorded.handling.only ?? []).map(parseTarget), ({ sink }) => sink);
+          for (const [sink, targets] of own) {
+            const checkpoint = (await this.#checkpointsOf(sink, all)).get(partition);
+            const isSettled = ({ destination }: (typeof targets)[number]): boolean =>
+              checkpoint !== undefined && isSettledIn(checkpoint, record.offset, destination);
+            if (!targets.every(isSettled)) waits.push(sink);
+          }
+          const head = headOf(recorded, base + record.offset - from + 1);
+          heads.push({ ...head, erased: isErased(recorded.event), waits });
+        }
+        yield heads;
       }
     }
   }
 
-  /** What came after `account`: only that it did is of interest. */
-  async *#late(): AsyncGenerator<readonly EventHead[]> {
+  /** Events after `account`, under seqs of no meaning: only that they exist is asked. */
+  async *#readLate(): AsyncGenerator<readonly EventHead[]> {
     const { topic } = this.#options;
     const partitions = this.#spans.map(({ partition }) => partition);
     const ends = await this.#cluster.offsets(topic, partitions, 'latest');
@@ -126,68 +132,47 @@ export class Ledger {
       const span = { partition, from, to: ends.get(partition) ?? from };
       for await (const { records } of this.#cluster.pages(topic, span))
         yield records.flatMap((record) => {
-          const kept = keptOf(record);
-          return kept === null ? [] : [headOf(kept, (seq += 1))];
+          const recorded = recordedEventOf(record);
+          return recorded === null ? [] : [headOf(recorded, (seq += 1))];
         });
     }
   }
 
-  /** Notes and counts a record. @returns whether it is no repetition of one */
-  #isEvent(window: PartitionWindow, record: Read, kept: Kept): boolean {
-    const { verdict } = window.note(kept, record);
-    const { since, until } = this.#window;
-    const { receivedAt: at } = kept.event;
-    // What has a known id and other bytes is in quarantine, and counted there.
-    const kind =
-      verdict === 'duplicate' && kept.again === null
-        ? 'duplicates'
-        : verdict !== 'first'
-          ? null
-          : kept.again === null
-            ? 'accepted'
-            : kept.again.startsWith(RELEASED)
-              ? 'released'
-              : null;
+  /** Notes and counts a record. @returns whether it is no repetition */
+  #isEvent(window: PartitionWindow, record: FetchedRecord, recorded: RecordedEvent): boolean {
+    const { verdict } = window.note(recorded, record);
+    const { since, until } = this.#period;
+    const { receivedAt: at } = recorded.event;
+    const kind = kindOf(verdict, recorded.again);
     if (kind !== null && at >= since && at < until) this.#count(at - (at % HOUR), kind);
     return verdict === 'first';
   }
 
   #count(hour: number, kind: CountKind): void {
-    const key = `${kind} ${hour}`;
-    const place = this.#places.get(key) ?? this.#counts.push({ hour, kind, n: 0 }) - 1;
-    this.#places.set(key, place);
-    this.#counts[place] = { hour, kind, n: (this.#counts[place]?.n ?? 0) + 1 };
-  }
-
-  async #progressOf(sink: string, partitions: readonly number[]): Promise<void> {
-    if (this.#progress.has(sink)) return;
-    const { topic, group } = this.#options;
-    const { groups } = this.#cluster;
-    const name = `${group}.${sink}`;
-    const committed = await groups.committed(name, topic, partitions);
-    const progress = Array.from(
-      committed,
-      ([partition, { offset, text }]) => [partition, decodeAhead(offset, text)] as const,
+    const index = getOrMake(
+      this.#indexes,
+      `${kind} ${hour}`,
+      () => this.#counts.push({ hour, kind, n: 0 }) - 1,
     );
-    this.#progress.set(sink, new Map(progress));
+    this.#counts[index] = { hour, kind, n: (this.#counts[index]?.n ?? 0) + 1 };
   }
 
-  /** The sinks that have it still to have somewhere. */
-  #waiting({ handling: { only = [] } }: Kept, partition: number, offset: number): string[] {
-    const open = only.map(parseTarget).filter(({ sink, destination }) => {
-      const progress = this.#progress.get(sink)?.get(partition);
-      return progress === undefined || !isSettledIn(progress, offset, destination);
-    });
-    return [...new Set(open.map(({ sink }) => sink))];
+  #checkpointsOf(
+    sink: string,
+    partitions: readonly number[],
+  ): Promise<ReadonlyMap<number, CommittedCheckpoint>> {
+    const { topic, group } = this.#options;
+    const ask = () => this.#cluster.group(`${group}.${sink}`, topic).checkpoints(partitions);
+    return getOrMake(this.#checkpoints, sink, ask);
   }
 
-  /** Since when nothing has been deleted; 0 where nothing ever was. */
+  /** The time of the oldest record, if records before it were deleted; 0 if none ever was. */
   async #beginning(): Promise<number> {
     const { topic } = this.#options;
     let latest = 0;
-    for (const { partition, from, to } of this.#spans) {
-      if (from === 0) continue;
-      const record = from < to ? await this.#cluster.recordAt(topic, partition, from) : null;
+    for (const span of this.#spans) {
+      if (span.from === 0) continue;
+      const record = span.from < span.to ? await this.#cluster.first(topic, span) : null;
       latest = Math.max(latest, record?.time ?? Date.now() - (await this.#retention()));
     }
     return latest;
@@ -199,12 +184,14 @@ export class Ledger {
   }
 }
 
-function headOf({ event, handling, again }: Kept, seq: number): EventHead {
+/** What a record counts as. One with a known id and other bytes is counted in quarantine; a retry is no new delivery. */
+function kindOf(verdict: string, again: string | null): CountKind | null {
+  if (again === null) return verdict === 'first' ? 'accepted' : verdict === 'duplicate' ? 'duplicates' : null;
+  return verdict === 'first' && again.startsWith(RELEASED) ? 'released' : null;
+}
+
+function headOf({ event, handling, again }: RecordedEvent, seq: number): EventHead {
   const { id, type, receivedAt } = event;
   const only = handling.only ?? [];
   return { seq, id, type, receivedAt, only, replayed: false, erased: false, isPutBack: again !== null };
-}
-
-function sinksOf(only: readonly string[] | undefined): string[] {
-  return [...new Set(only?.map((target) => parseTarget(target).sink))];
 }

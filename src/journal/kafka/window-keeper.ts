@@ -1,40 +1,36 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError, messageOf } from '../../core/errors.ts';
-import type { SinkLog } from '../../core/sink.ts';
 import type { Message } from '../../vendors/kafka/message.ts';
-import type { Kept } from './record.ts';
-import type { Seen } from './partition-fetcher.ts';
-import { Share, type ShareOptions } from './group-consumer.ts';
+import { GroupConsumer, type ConsumerOptions } from './group-consumer.ts';
 import type { IdAt } from './id-table.ts';
+import type { JudgedRecord } from './partition-fetcher.ts';
+import type { RecordedEvent } from './record.ts';
 import { CHUNK, chunkKey, encodeChunk } from './window.ts';
 
-export interface KeeperOptions extends Pick<
-  ShareOptions,
-  'group' | 'topic' | 'windowTopic' | 'deadLetterTopic' | 'session' | 'window' | 'maxBytes' | 'connect'
-> {
+export interface KeeperOptions extends Omit<ConsumerOptions, 'onRecord' | 'handOver'> {
   /** Writes to the window's topic, to the partition of the same number. */
   readonly append: (partition: number, message: Message) => Promise<void>;
-  readonly quarantineReused: (kept: Kept) => Promise<void>;
-  readonly log: SinkLog;
+  readonly quarantineReused: (recorded: RecordedEvent) => Promise<void>;
 }
 
 const PAUSE = 1000;
 
-/** Of a partition, the ids of a chunk that is not whole yet. */
+/** The ids of the first records of a chunk. */
 interface Chunk {
   readonly first: number;
-  /** The offset that comes next: with one left out it is not whole. */
+  /** The offset that must come next. */
   next: number;
   readonly ids: IdAt[];
 }
 
 /**
- * What has to be done once for each record, whatever sinks there are, by one who owns its partition: puts the ids of whole
- * chunks into the window's topic, and what came with a known id and other bytes into quarantine. Done twice it is the same.
+ * Does once for each record, by the owner of its partition, what is to be done whatever sinks there are: it writes the ids
+ * of whole chunks to the window's topic, and quarantines events with a known id and other bytes. Doing it twice has the same
+ * result.
  */
-export class Keeper {
+export class WindowKeeper {
   readonly #options: KeeperOptions;
-  readonly #share: Share;
+  readonly #consumer: GroupConsumer;
   readonly #chunks = new Map<number, Chunk>();
   #tasks: (() => Promise<void>)[] = [];
   #working: Promise<void> | null = null;
@@ -42,75 +38,64 @@ export class Keeper {
 
   constructor(options: KeeperOptions) {
     this.#options = options;
-    this.#share = new Share({
+    this.#consumer = new GroupConsumer({
       ...options,
-      name: '_window',
       onRecord: (record) => this.#see(record),
       handOver: () => this.#working ?? Promise.resolve(),
-      flushSink: () => undefined,
-      onReceived: () => () => undefined,
-      addDeadLetter: () => Promise.resolve(),
     });
-    this.#share.subscribe(() => void (this.#working ??= this.#work()));
+    this.#consumer.subscribe(() => void (this.#working ??= this.#work()));
   }
 
   async start(): Promise<void> {
-    await this.#share.openCursor();
+    await this.#consumer.openCursor();
   }
 
   async stop(signal: AbortSignal): Promise<void> {
     this.#abort.abort();
-    await this.#share.stop(signal);
+    await this.#consumer.stop(signal);
   }
 
-  #see({ partition, offset, kept, ids, verdict }: Seen): void {
-    if (kept === null)
-      this.#options.log.warn(
-        { topic: this.#options.topic, partition, offset },
-        'a record that no millrace has written is passed over',
-      );
-    else if (verdict === 'reused') this.#tasks.push(() => this.#options.quarantineReused(kept));
+  #see({ partition, offset, recorded, ids, verdict }: JudgedRecord): void {
+    const { topic, log, quarantineReused } = this.#options;
+    if (recorded === null)
+      log.warn({ topic, partition, offset }, 'a record that no millrace has written is skipped');
+    else if (verdict === 'reused') this.#tasks.push(() => quarantineReused(recorded));
     const first = offset - (offset % CHUNK);
-    let chunk = this.#chunks.get(partition);
-    // One that was begun in its middle is left out: whoever needs it reads the log itself.
-    if (chunk?.first !== first || offset > chunk.next) {
-      chunk = undefined;
-      if (offset === first) this.#chunks.set(partition, (chunk = { first, next: first, ids: [] }));
-      else this.#chunks.delete(partition);
-    }
-    if (chunk === undefined || offset < chunk.next) return;
+    if (offset === first) this.#chunks.set(partition, { first, next: first, ids: [] });
+    const chunk = this.#chunks.get(partition);
+    if (chunk === undefined || (chunk.first === first && offset < chunk.next)) return;
+    // A chunk with a gap is not written: consumers read the log itself there.
+    if (chunk.first !== first || offset !== chunk.next) return void this.#chunks.delete(partition);
     chunk.next = offset + 1;
     chunk.ids.push(...ids);
     if (chunk.next !== first + CHUNK) return;
-    const message: Message = {
-      key: chunkKey(partition, first),
-      value: encodeChunk(first, chunk.ids),
-      headers: [],
-    };
-    this.#tasks.push(() => this.#appendChunk(partition, message));
+    const value = encodeChunk(first, chunk.ids);
+    this.#tasks.push(() =>
+      this.#appendChunk(partition, { key: chunkKey(partition, first), value, headers: [] }),
+    );
   }
 
-  /** One that the topic refuses is left out: whoever needs it reads the log itself. */
+  /** A chunk that the topic refuses is not written: consumers read the log itself there. */
   async #appendChunk(partition: number, message: Message): Promise<void> {
     const { append, windowTopic: topic, log } = this.#options;
     await append(partition, message).catch((error: unknown) => {
       if (!(error instanceof MillraceError) || error.code !== 'body_too_large') throw error;
-      log.warn({ topic, partition, error: messageOf(error) }, 'ids of a chunk are left out');
+      log.warn({ topic, partition, error: messageOf(error) }, 'the ids of a chunk are not written');
     });
   }
 
-  /** Nothing counts as done before its tasks are. Never rejects. */
+  /** Moves the cursor once the tasks of the records before it are done. Never rejects. */
   async #work(): Promise<void> {
-    // Whoever began it has to know of it before it is over.
+    // `#working` is set before this continues.
     await Promise.resolve();
     for (;;) {
-      const upTo = this.#share.lastSeq;
+      const upTo = this.#consumer.lastSeq;
       const tasks = this.#tasks;
       this.#tasks = [];
       for (const task of tasks) await this.#try(task);
       if (this.#abort.signal.aborted) break;
-      this.#share.moveCursor('_window', upTo);
-      if (this.#tasks.length === 0 && this.#share.lastSeq === upTo) break;
+      this.#consumer.moveCursor(this.#options.name, upTo);
+      if (this.#tasks.length === 0 && this.#consumer.lastSeq === upTo) break;
     }
     this.#working = null;
   }

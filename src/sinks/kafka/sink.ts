@@ -44,12 +44,13 @@ export class KafkaSink implements Sink {
   readonly #options: KafkaOptions;
   readonly #writers = new Map<string, Writer>();
   readonly #sends = new Sends();
-  #client: Promise<Client> | null = null;
+  readonly #client: Client;
   /** Grows with each send, so that messages without a key go to all partitions in turn. */
   #turn = 0;
 
   constructor(options: KafkaOptions, _context: SinkContext) {
     this.#options = options;
+    this.#client = new Client(options.connection, options.timeout);
     this.limits = {
       batchCount: options.batch.count,
       batchBytes: options.batch.bytes,
@@ -65,10 +66,7 @@ export class KafkaSink implements Sink {
   async open(signal: AbortSignal): Promise<void> {
     const { topic } = this.#options;
     const place = topic === null ? 'kafka' : placeOf(topic);
-    const opening =
-      topic === null
-        ? this.#loadClient().then((client) => client.connect())
-        : this.#writer(topic).partitions();
+    const opening = topic === null ? this.#client.connect() : this.#writer(topic).partitions();
     await opened(opening, signal, (error) => troubleWith(place, toFailure(error)).reason);
   }
 
@@ -82,9 +80,7 @@ export class KafkaSink implements Sink {
   /** Waits for all sends in flight, then closes every connection. */
   async close(signal: AbortSignal): Promise<void> {
     await this.#sends.ended(signal);
-    const client = await this.#client?.catch(() => null);
-    this.#client = null;
-    if (client !== undefined && client !== null) await orAborted(client.close(), signal);
+    await orAborted(this.#client.close(), signal);
   }
 
   async #send(batch: readonly Delivery[], job: Job): Promise<void> {
@@ -131,16 +127,8 @@ export class KafkaSink implements Sink {
 
   #writer(topic: string): Writer {
     const { idempotent, codec, timeout } = this.#options;
-    const client = (): Promise<Client> => this.#loadClient();
-    return getOrMake(this.#writers, topic, () => new Writer({ topic, client, idempotent, codec, timeout }));
-  }
-
-  #loadClient(): Promise<Client> {
-    this.#client ??= Client.load(this.#options.connection, this.#options.timeout).catch((error: unknown) => {
-      this.#client = null;
-      throw error;
-    });
-    return this.#client;
+    const make = (): Writer => new Writer({ topic, client: this.#client, idempotent, codec, timeout });
+    return getOrMake(this.#writers, topic, make);
   }
 }
 

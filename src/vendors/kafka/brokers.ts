@@ -6,39 +6,45 @@ export type Kafka = typeof import('@platformatic/kafka');
 /** A request of the protocol in the version that the brokers speak. */
 export type Call<Args extends unknown[], Result> = API<Args, Result>;
 
+/** The package, and its connections to one cluster. */
+interface Opened {
+  readonly kafka: Kafka;
+  readonly base: Base;
+}
+
 const NEVER = new AbortController().signal;
 
-/** The brokers of a cluster: of the package the connections, the metadata and the encoding, and none of its clients. */
+/** The brokers of a cluster. Uses the package's connections, metadata and encodings, and none of its clients. */
 export class Brokers {
-  readonly kafka: Kafka;
-  readonly #base: Base;
+  readonly #connection: Connection;
   readonly #timeout: number;
-
-  private constructor(kafka: Kafka, base: Base, timeout: number) {
-    this.kafka = kafka;
-    this.#base = base;
-    this.#timeout = timeout;
-  }
+  readonly #requestTimeout: number;
+  #opened: Promise<Opened> | null = null;
 
   /**
-   * Connects nothing yet.
-   * @param timeout milliseconds for what is looked up here
-   * @param requestTimeout milliseconds for one request of whoever asks for a connection
+   * Loads and connects nothing yet.
+   * @param timeout of what is looked up here, milliseconds
+   * @param requestTimeout of one request on a connection, milliseconds
    */
-  static async load(connection: Connection, timeout: number, requestTimeout: number): Promise<Brokers> {
-    const kafka = await import('@platformatic/kafka');
-    const base = new kafka.Base({ ...clientOptions(connection, timeout), requestTimeout });
-    quiet(base);
-    return new Brokers(kafka, base, timeout);
+  constructor(connection: Connection, timeout: number, requestTimeout: number) {
+    this.#connection = connection;
+    this.#timeout = timeout;
+    this.#requestTimeout = requestTimeout;
+  }
+
+  async kafka(): Promise<Kafka> {
+    return (await this.#open()).kafka;
   }
 
   async close(): Promise<void> {
-    await this.#base.close().catch(() => undefined);
+    const opened = await this.#opened?.catch(() => null);
+    await opened?.base.close().catch(() => undefined);
   }
 
-  /** The leader of each partition, and the topic's id. @param anew looks even if it was looked up a moment ago */
-  async topic(name: string, anew = false): Promise<{ id: string; leaders: readonly number[] }> {
-    const metadata = await this.soon(this.#base.metadata({ topics: [name], forceUpdate: anew }));
+  /** The leader of each partition, and the topic's id. @param refresh asks even if it was asked a moment ago */
+  async topic(name: string, refresh = false): Promise<{ id: string; leaders: readonly number[] }> {
+    const { base } = await this.#open();
+    const metadata = await this.soon(base.metadata({ topics: [name], forceUpdate: refresh }));
     const found = metadata.topics.get(name);
     if (found === undefined) throw new Error(`Unknown topic ${name}.`);
     return { id: found.id, leaders: found.partitions.map(({ leader }) => leader) };
@@ -46,29 +52,32 @@ export class Brokers {
 
   /** A connection to one broker. */
   async node(id: number): Promise<Socket> {
-    const { brokers } = await this.soon(this.#base.metadata({}));
+    const { base } = await this.#open();
+    const { brokers } = await this.soon(base.metadata({}));
     const broker = brokers.get(id);
     if (broker === undefined) throw new Error(`broker ${id} is not there`);
-    return this.soon(this.#base.connections.get(broker));
+    return this.soon(base.connections.get(broker));
   }
 
-  /** A connection to whichever broker answers. Throws when none does. */
+  /** A connection to a broker that answers. Throws when none does. */
   async any(): Promise<Socket> {
-    const { brokers } = await this.soon(this.#base.metadata({ topics: [], forceUpdate: true }));
-    return this.soon(this.#base.connections.getFirstAvailable([...brokers.values()]));
+    const { base } = await this.#open();
+    const { brokers } = await this.soon(base.metadata({ topics: [], forceUpdate: true }));
+    return this.soon(base.connections.getFirstAvailable([...brokers.values()]));
   }
 
-  api<T>(name: string): Promise<T> {
+  async api<T>(name: string): Promise<T> {
+    const { kafka, base } = await this.#open();
     return new Promise((resolve, reject) => {
-      this.#base[this.kafka.kGetApi](name, (error, api) =>
+      base[kafka.kGetApi](name, (error, api) =>
         error === null || error === undefined ? resolve(api as T) : reject(error),
       );
     });
   }
 
   /**
-   * The answer of a broker, or, where `node` is null, of whichever answers.
-   * @param beside milliseconds that the broker may take of its own
+   * The answer of a broker, or, with `node` null, of any that answers.
+   * @param beside milliseconds that the broker may take before it answers
    */
   async ask<Result>(name: string, node: number | null, args: unknown[], beside = 0): Promise<Result> {
     const api = await this.api<Call<unknown[], Result>>(name);
@@ -76,26 +85,31 @@ export class Brokers {
     return this.soon(api.async(socket, ...args), beside);
   }
 
-  /** A broker that is there and says nothing must not be waited for without end. */
+  /** Limits the wait for a broker that is connected and does not answer. */
   soon<T>(work: Promise<T>, beside = 0): Promise<T> {
     return within(work, this.#timeout + beside, NEVER, new Error('no answer in time'));
   }
 
-  /** An answer with an error in it is thrown, and is an answer all the same. */
-  answerIn(error: unknown): unknown {
-    if (error instanceof this.kafka.ResponseError && 'response' in error) return error.response;
-    throw error;
+  #open(): Promise<Opened> {
+    return (this.#opened ??= this.#load());
   }
 
-  /** Whether an error is this one of the protocol's. */
-  isNamed(error: unknown, ...names: readonly string[]): boolean {
-    return (
-      error instanceof Error && names.some((name) => this.kafka.findErrorBy(error, 'apiId', name) !== null)
-    );
+  async #load(): Promise<Opened> {
+    const kafka = await import('@platformatic/kafka');
+    const requestTimeout = this.#requestTimeout;
+    const base = new kafka.Base({ ...clientOptions(this.#connection, this.#timeout), requestTimeout });
+    quiet(base);
+    return { kafka, base };
   }
+}
 
-  /** What the protocol calls an error. */
-  nameOf(code: number): string {
-    return this.kafka.protocolErrorsCodesById[code] ?? `error ${code}`;
-  }
+/** The answer in an error: the package throws an answer that reports an error of a part. */
+export function answerIn(error: unknown): unknown {
+  if (error instanceof Error && 'response' in error) return error.response;
+  throw error;
+}
+
+/** The protocol's name of an error. */
+export function codeName({ protocolErrorsCodesById }: Kafka, code: number): string {
+  return protocolErrorsCodesById[code] ?? `error ${code}`;
 }

@@ -1,9 +1,9 @@
 import type { Connection as Socket, produceV11 } from '@platformatic/kafka';
-import { Brokers, type Call, type Kafka } from './brokers.ts';
+import { answerIn, Brokers, type Call, codeName, type Kafka } from './brokers.ts';
 import { clientOptions, type Connection } from './connection.ts';
 import { encodeBatch, encodeCompressed, type EncodedRecord } from './record-batch.ts';
 
-/** Who writes, for the broker to tell a batch that comes again. Without one it cannot. */
+/** Who writes: with it the broker recognises a batch that is sent again. */
 export interface Identity {
   readonly id: bigint;
   readonly epoch: number;
@@ -12,7 +12,7 @@ export interface Identity {
 /** The records of one partition that go into one batch. */
 export interface Batch {
   readonly records: readonly EncodedRecord[];
-  /** Number of its first record among all that this identity writes to the partition. */
+  /** Number of its first record, of all that this identity writes to the partition. */
   readonly sequence: number;
 }
 
@@ -20,33 +20,32 @@ export interface ProduceRequest {
   readonly topic: string;
   readonly batches: ReadonlyMap<number, Batch>;
   readonly identity: Identity | null;
-  readonly codec: 'none' | 'gzip' | 'snappy' | 'lz4' | 'zstd';
+  readonly codec: Codec;
 }
+
+/** How batches are compressed. */
+export type Codec = 'none' | 'gzip' | 'snappy' | 'lz4' | 'zstd';
 
 type InitApi = Call<
   [transactionalId: null, timeout: number, id: bigint, epoch: number],
   { readonly producerId: bigint }
 >;
 
-const NOBODY = -1n;
+const NO_PRODUCER = -1n;
 
 /**
- * The requests that writing takes. The package's producer forgets the sequence numbers of what is on the way when one of
- * several sends fails.
+ * The requests for writing. The package's producer is not used: when one of several sends fails, it loses the sequence
+ * numbers of those that are in flight.
  */
 export class Client {
   readonly #brokers: Brokers;
   readonly #timeout: number;
 
-  private constructor(brokers: Brokers, timeout: number) {
-    this.#brokers = brokers;
-    this.#timeout = timeout;
-  }
-
   /** Connects nothing yet. */
-  static async load(connection: Connection, timeout: number): Promise<Client> {
+  constructor(connection: Connection, timeout: number) {
     const { requestTimeout = timeout } = clientOptions(connection, timeout);
-    return new Client(await Brokers.load(connection, timeout, requestTimeout), requestTimeout);
+    this.#brokers = new Brokers(connection, timeout, requestTimeout);
+    this.#timeout = requestTimeout;
   }
 
   /** Throws when no broker answers. */
@@ -54,16 +53,17 @@ export class Client {
     await this.#brokers.any();
   }
 
-  /** The leader of each partition. @param anew looks even if it was looked up a moment ago */
-  async leaders(topic: string, anew = false): Promise<readonly number[]> {
-    return (await this.#brokers.topic(topic, anew)).leaders;
+  /** The leader of each partition. @param refresh asks even if it was asked a moment ago */
+  async leaders(topic: string, refresh = false): Promise<readonly number[]> {
+    return (await this.#brokers.topic(topic, refresh)).leaders;
   }
 
   /** A new identity. */
   async identify(): Promise<Identity> {
+    const { UnsupportedApiError } = await this.#brokers.kafka();
     const api = await this.#brokers.api<InitApi>('InitProducerId').catch((error: unknown) => {
-      if (!(error instanceof this.#brokers.kafka.UnsupportedApiError)) throw error;
-      throw new Error('the cluster cannot tell a batch that is sent again; write idempotent: false');
+      if (!(error instanceof UnsupportedApiError)) throw error;
+      throw new Error('the cluster does not recognise a batch that is sent again; write idempotent: false');
     });
     const { producerId } = await api.async(await this.#brokers.any(), null, this.#timeout, -1n, -1);
     return { id: producerId, epoch: 0 };
@@ -71,9 +71,9 @@ export class Client {
 
   /**
    * Writes to partitions that one broker leads.
-   * @returns the name of the protocol's error of each partition, `NONE` once all in-sync replicas have the batch
-   * @param signal nothing is sent once it has aborted
-   * @throws when there is no answer; the batches may have been written
+   * @param signal nothing is sent after it has aborted
+   * @returns the protocol's error of each partition: `NONE` once all in-sync replicas have the batch
+   * @throws without an answer; the batches may have been written
    */
   async produce(
     leader: number,
@@ -81,62 +81,60 @@ export class Client {
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, PartitionAnswer>> {
     const { topic, batches, identity, codec } = request;
+    const kafka = await this.#brokers.kafka();
     const api = await this.#brokers.api<Call<[], unknown>>('Produce');
     const connection = await this.#brokers.node(leader);
     const encoded = new Map<number, Buffer>();
     for (const [partition, batch] of batches)
-      encoded.set(partition, await this.#encode(batch, identity, codec));
+      encoded.set(partition, await encode(kafka, batch, identity, codec));
     signal.throwIfAborted();
-    const { kafka } = this.#brokers;
-    const answer = await sendBatches(kafka, connection, api, {
-      topic,
-      batches: encoded,
-      timeout: this.#timeout,
-    }).catch((error: unknown) => this.#brokers.answerIn(error) as ProduceResponse);
+    const sent = { topic, batches: encoded, timeout: this.#timeout };
+    const answer = await sendBatches(kafka, connection, api, sent).catch(
+      (error: unknown) => answerIn(error) as ProduceResponse,
+    );
     const responses = answer.responses.find(({ name }) => name === topic)?.partitionResponses ?? [];
-    return new Map(responses.map((each) => [each.index, this.#answerOf(each)]));
+    return new Map(responses.map((each) => [each.index, answerOf(kafka, each)]));
   }
 
   async close(): Promise<void> {
     await this.#brokers.close();
   }
+}
 
-  #encode(
-    { records, sequence }: Batch,
-    identity: Identity | null,
-    codec: ProduceRequest['codec'],
-  ): Buffer | Promise<Buffer> {
-    const { crc32c, compressionsAlgorithms, Writer } = this.#brokers.kafka;
-    // Of a plain buffer it makes a copy first, which takes four times as long as the checksum.
-    const checksum = (bytes: Buffer): number => crc32c(Writer.create().append(bytes).dynamicBuffer);
-    const head = {
-      producer: identity?.id ?? NOBODY,
-      epoch: identity?.epoch ?? 0,
-      sequence,
-      time: Date.now(),
-    };
-    if (codec === 'none') return encodeBatch(records, head, checksum);
-    const { bitmask, compressSync, ...more } = compressionsAlgorithms[codec];
-    const compress = 'compress' in more ? more.compress : compressSync;
-    return encodeCompressed(records, head, checksum, { bitmask, compress });
-  }
-
-  #answerOf({ errorCode, errorMessage }: produceV11.ProduceResponsePartition): PartitionAnswer {
-    const name = this.#brokers.nameOf(errorCode);
-    return { name, message: errorMessage ?? this.#brokers.kafka.protocolErrors[name]?.message ?? '' };
-  }
+function encode(
+  { crc32c, compressionsAlgorithms, Writer }: Kafka,
+  { records, sequence }: Batch,
+  identity: Identity | null,
+  codec: Codec,
+): Buffer | Promise<Buffer> {
+  // It copies a plain buffer first, which takes four times as long as the checksum.
+  const checksum = (bytes: Buffer): number => crc32c(Writer.create().append(bytes).dynamicBuffer);
+  const { id: producer, epoch } = identity ?? { id: NO_PRODUCER, epoch: 0 };
+  const head = { producer, epoch, sequence, time: Date.now() };
+  if (codec === 'none') return encodeBatch(records, head, checksum);
+  const { bitmask, compressSync, ...more } = compressionsAlgorithms[codec];
+  const compress = 'compress' in more ? more.compress : compressSync;
+  return encodeCompressed(records, head, checksum, { bitmask, compress });
 }
 
 export interface PartitionAnswer {
-  /** As the protocol calls it: `NONE`, `MESSAGE_TOO_LARGE`. */
+  /** The protocol's name: `NONE`, `MESSAGE_TOO_LARGE`. */
   readonly name: string;
   readonly message: string;
+}
+
+function answerOf(
+  kafka: Kafka,
+  { errorCode, errorMessage }: produceV11.ProduceResponsePartition,
+): PartitionAnswer {
+  const name = codeName(kafka, errorCode);
+  return { name, message: errorMessage ?? kafka.protocolErrors[name]?.message ?? '' };
 }
 
 type ProduceResponse = produceV11.ProduceResponse;
 type Parse = Parameters<Socket['send']>[3];
 
-/** Of the protocol; from this version on lengths are short, and fields can be added. */
+/** Version of the protocol from which lengths are short, and fields can be added. */
 const FLEXIBLE = 9;
 const ALL_REPLICAS = -1;
 
@@ -181,7 +179,7 @@ function sendBatches(
   });
 }
 
-/** What reads the answer in a version of the protocol. */
+/** Parses the answer in a version of the protocol. */
 function parserOf(kafka: Kafka, version: number): Parse {
   const from3 = [kafka.produceV3, kafka.produceV4, kafka.produceV5, kafka.produceV6, kafka.produceV7];
   const from8 = [kafka.produceV8, kafka.produceV9, kafka.produceV10, kafka.produceV11];

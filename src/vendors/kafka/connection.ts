@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { choice, flag, NOT_EMPTY, optionalText, texts } from '../../lib/fields.ts';
 import { checkPems, givenPems } from '../pem.ts';
 
-const MECHANISMS = ['plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer'] as const;
+export const MECHANISMS = ['plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer'] as const;
 const BROKER = /^(?:\[[\da-fA-F:]+\]|[\w.-]+):(\d{1,5})$/;
 const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\]):/;
 const EVENT_HUBS = /\.servicebus\.[\w.-]+:/;

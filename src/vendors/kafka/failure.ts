@@ -1,11 +1,10 @@
 import { messageOf } from '../../core/errors.ts';
-import { isRecord } from '../../lib/is-record.ts';
 import { STOPPED_FAILURE, type Failure } from '../failure.ts';
 
-/** Milliseconds to stay away from a broker that says that a quota is used up. */
+/** Milliseconds to wait after a broker said that a quota is used up. */
 const BUSY_DELAY = 1000;
 
-/** The protocol's errors that say more than that something is wrong. https://kafka.apache.org/protocol#protocol_error_codes */
+/** Protocol errors that say what is wrong. https://kafka.apache.org/protocol#protocol_error_codes */
 const KINDS: Readonly<Record<string, Failure['kind']>> = {
   MESSAGE_TOO_LARGE: 'too-large',
   RECORD_LIST_TOO_LARGE: 'too-large',
@@ -29,7 +28,7 @@ const ADVICE: Partial<Record<Failure['kind'], string>> = {
   missing: 'it does not exist; create it: ',
 };
 
-/** What one of the package's errors means, which hold others. */
+/** What one of the package's errors means: they contain others. */
 export function toFailure(error: unknown): Failure {
   const all = flatten(error);
   for (const each of all) {
@@ -51,12 +50,10 @@ function failureOf(kind: Failure['kind'], text: string): Failure {
   return kind === 'busy' ? { kind, reason, delayMs: BUSY_DELAY } : { kind, reason };
 }
 
-/** The package has no code of its own for a topic that is not there. */
+/** The package has no code for a topic that does not exist. */
 function kindOf(error: Error): Failure['kind'] | undefined {
   if (error.message.startsWith('Unknown topic')) return 'missing';
-  if (!('code' in error)) return undefined;
-  if (error.code === 'PLT_KFK_AUTHENTICATION') return 'denied';
-  return undefined;
+  return 'code' in error && error.code === 'PLT_KFK_AUTHENTICATION' ? 'denied' : undefined;
 }
 
 function nameOf(error: Error): string {
@@ -68,10 +65,14 @@ function reasonOf(error: Error): string {
   return name === '' ? error.message : `${name}: ${error.message}`;
 }
 
-/** An error and all that it holds, the outer one first. */
+/** Whether an error is, or contains, one of these of the protocol. */
+export function isNamed(error: unknown, ...names: readonly string[]): boolean {
+  return flatten(error).some((each) => names.includes(nameOf(each)));
+}
+
+/** An error and all that it contains, the outer one first. */
 function flatten(error: unknown): Error[] {
   if (!(error instanceof Error)) return [];
-  const held = error instanceof AggregateError ? error.errors : [];
-  const cause = isRecord(error) || error instanceof Error ? error.cause : undefined;
-  return [error, ...held.flatMap(flatten), ...flatten(cause)];
+  const contained = error instanceof AggregateError ? error.errors : [];
+  return [error, ...contained.flatMap(flatten), ...flatten(error.cause)];
 }

@@ -2,27 +2,28 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { onAbort, unlessAborted } from '../../lib/abort.ts';
 import { Serial } from '../../lib/serial.ts';
 import { STOPPED_FAILURE, type Failure } from '../failure.ts';
-import type { Client, Identity, PartitionAnswer } from './client.ts';
+import type { Client, Codec, Identity, PartitionAnswer } from './client.ts';
 import { failureOfCode, toFailure } from './failure.ts';
 import type { EncodedRecord } from './record-batch.ts';
 
 export interface WriterOptions {
   readonly topic: string;
-  readonly client: () => Promise<Client>;
+  readonly client: Client;
   readonly idempotent: boolean;
-  readonly codec: 'none' | 'gzip' | 'snappy' | 'lz4' | 'zstd';
+  readonly codec: Codec;
   /** Milliseconds for one `write`. */
   readonly timeout: number;
 }
 
-/** What became of a partition's records: null when all in-sync replicas have them. */
+/** Result for a partition's records: null when all in-sync replicas have them. */
 export type Written = Failure | null;
 
-/** What of one `write` is still to be tried. */
+/** One try of a `write`. */
 interface Try {
+  /** What has still to be written. */
   readonly left: Map<number, readonly EncodedRecord[]>;
   readonly written: Map<number, Written>;
-  /** Whether to ask anew who leads. */
+  /** Whether to ask again which brokers lead. */
   readonly look: boolean;
   readonly end: AbortSignal;
 }
@@ -30,22 +31,22 @@ interface Try {
 const PAUSE = 100;
 /** Epochs are numbers of 16 bits, sequences of 32. */
 const [LAST_EPOCH, LAST_SEQUENCE] = [32_767, 2 ** 31 - 1];
-/** All is well: written now, or by a try whose answer was lost. */
+/** Written: now, or by a try whose answer was lost. */
 const STORED = new Set(['NONE', 'DUPLICATE_SEQUENCE_NUMBER']);
-/** The broker does not know what it ought to of the identity. */
-const STRANGER =
+/** The broker does not know the identity, or its last sequence number. */
+const UNKNOWN_IDENTITY =
   /^(OUT_OF_ORDER_SEQUENCE_NUMBER|UNKNOWN_PRODUCER_ID|INVALID_PRODUCER_EPOCH|INVALID_PRODUCER_ID_MAPPING|PRODUCER_FENCED)$/;
-/** Trying again at once, or after another look at who leads, can help. */
-const PASSING =
+/** The same can work at once, or after a look at which brokers lead. */
+const RETRYABLE =
   /^(LEADER_NOT_AVAILABLE|NOT_LEADER_OR_FOLLOWER|REPLICA_NOT_AVAILABLE|REQUEST_TIMED_OUT|NOT_ENOUGH_REPLICAS|NOT_ENOUGH_REPLICAS_AFTER_APPEND|NETWORK_EXCEPTION|KAFKA_STORAGE_ERROR|FENCED_LEADER_EPOCH|UNKNOWN_LEADER_EPOCH|CORRUPT_MESSAGE)$/;
 
 /**
  * Writes to one topic, one `write` at a time.
  *
- * Modes: new → known (has an identity) ⇄ torn (a batch was given up, and nobody knows whether it was written). A batch is
- * tried again under the same sequence, so that the broker recognises it. One that is given up must not come up later,
- * behind what follows it: the next write therefore begins with the next epoch, and the broker refuses what comes of the
- * one before. That is done here without asking the broker, as Java's client does it (KIP-360).
+ * Modes: new → known (has an identity) ⇄ torn (a batch was given up, and it is not known whether it was written). A batch
+ * is tried again with the same sequence number, so that the broker recognises it. One that was given up must not be written
+ * behind what follows it: the next write begins the next epoch, and the broker then refuses the one before. The epoch is
+ * raised here without asking the broker, as Java's client does (KIP-360).
  */
 export class Writer {
   readonly #options: WriterOptions;
@@ -60,11 +61,10 @@ export class Writer {
 
   /** How many partitions the topic has. Throws the package's error. */
   async partitions(): Promise<number> {
-    const client = await this.#options.client();
-    return (await client.leaders(this.#options.topic)).length;
+    return (await this.#options.client.leaders(this.#options.topic)).length;
   }
 
-  /** At most one batch a partition. Settles hardly after its time, or after the signal aborts. */
+  /** At most one batch a partition. Settles soon after its time is over, or the signal aborts. */
   async write(
     batches: ReadonlyMap<number, readonly EncodedRecord[]>,
     signal: AbortSignal,
@@ -102,7 +102,7 @@ export class Writer {
     }
     const reason = `no answer in ${this.#options.timeout} ms`;
     const unknown: Failure = signal.aborted ? STOPPED_FAILURE : { kind: 'late', reason };
-    // Nobody knows of those without an answer, and what comes of them must not count any more.
+    // It is not known whether those without an answer were written: the next epoch makes sure that they are not later.
     const answers = new Map([...left.keys()].map((partition) => [partition, unknown] as [number, Written]));
     for (const [partition, answer] of written) answers.set(partition, answer);
     if ([...answers.values()].some((each) => each !== null)) this.#mode = 'torn';
@@ -112,10 +112,10 @@ export class Writer {
   /** One request to each broker that leads; takes out of `left` what need not be tried again. */
   async #try({ left, written, look, end }: Try): Promise<void> {
     const { topic, codec } = this.#options;
-    // Before anything is waited for: a try that goes on when its time is over must not write as who comes after.
+    // Taken before the first wait: a try that still runs when its time is over must not use the next identity.
     const identity = this.#identity;
     const sequences = this.#sequences;
-    const client = await this.#options.client();
+    const { client } = this.#options;
     const leaders = await client.leaders(topic, look);
     const byLeader = Map.groupBy([...left.keys()], (partition) => leaders[partition] ?? -1);
     const requests = [...byLeader].map(async ([leader, partitions]) => {
@@ -132,8 +132,8 @@ export class Writer {
           written.set(partition, outcomeOf(answer));
           if (STORED.has(answer.name))
             sequences.set(partition, (sequences.get(partition) ?? 0) + records.length);
-          if (STRANGER.test(answer.name) && this.#identity === identity) this.#identity = null;
-          if (!PASSING.test(answer.name)) left.delete(partition);
+          if (UNKNOWN_IDENTITY.test(answer.name) && this.#identity === identity) this.#identity = null;
+          if (!RETRYABLE.test(answer.name)) left.delete(partition);
         }
       } catch (error) {
         const failure = toFailure(error);
@@ -143,7 +143,7 @@ export class Writer {
     await Promise.all(requests);
   }
 
-  /** An identity under which all that is to be written is new: the one there is, or another; null for none at all. */
+  /** An identity with free sequence numbers: the present one or the next; null without idempotence. */
   async #identify(batches: ReadonlyMap<number, readonly EncodedRecord[]>): Promise<Identity | null> {
     if (!this.#options.idempotent) return null;
     const last = this.#identity;
@@ -152,12 +152,12 @@ export class Writer {
     );
     if (last !== null && this.#mode === 'known' && !full) return last;
     if (last !== null && last.epoch < LAST_EPOCH) return { ...last, epoch: last.epoch + 1 };
-    return (await this.#options.client()).identify();
+    return this.#options.client.identify();
   }
 
   #begin(identity: Identity): void {
     this.#identity = identity;
-    // A new map: what a try that was given up still learns must not get into it.
+    // A new map: a try that was given up may still write to the old one.
     this.#sequences = new Map();
     this.#mode = 'known';
   }
