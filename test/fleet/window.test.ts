@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Cluster, type FetchedRecord } from '../../src/journal/kafka/cluster.ts';
-import { recordedEventOf, recordOf } from '../../src/journal/kafka/record.ts';
+import { recordOf } from '../../src/journal/kafka/record.ts';
 import { PartitionWindow } from '../../src/journal/kafka/window.ts';
 import { asRead } from './as-read.ts';
 
@@ -55,7 +55,7 @@ test('a window whose reading is ended again and again is read in the end, and no
   expect(fetched).toBeLessThan(RECORDS + (ended + 1) * 4096 + PAGE);
   for (const offset of [0, 4095, 4096, 12_345, RECORDS - 1]) {
     const record = recordAt(offset);
-    const again = window.note(recordedEventOf(record)!, { ...record, offset: RECORDS });
+    const again = window.judge({ ...record, offset: RECORDS });
     expect(again.verdict).toBe('duplicate');
   }
 });

@@ -37,14 +37,9 @@ export class Commits {
   }
 
   /** Resolves when few confirmed deliveries wait for a commit, or the lease has ended. */
-  async untilCommitted(signal: AbortSignal): Promise<void> {
-    const isFine = (): boolean => this.#uncommitted < MOST_UNCOMMITTED || !this.#lease.isHeld;
-    await this.#bell.until(isFine, signal).catch(() => undefined);
-  }
-
-  /** Wakes `untilCommitted`: the lease has ended. */
-  release(): void {
-    this.#bell.ring();
+  async untilCommitted(): Promise<void> {
+    const areFew = (): boolean => this.#uncommitted < MOST_UNCOMMITTED;
+    await this.#bell.until(areFew, this.#lease.over).catch(() => undefined);
   }
 
   soon(): void {

@@ -3,8 +3,9 @@ import type { JournalEvent } from '../../core/event.ts';
 import type { DeadLetter, LeasedLog } from '../../core/journal.ts';
 import { orAborted, unlessAborted } from '../../lib/abort.ts';
 import { Bell } from '../../lib/bell.ts';
+import type { Connection } from '../../vendors/kafka/connection.ts';
 import { toFailure } from '../../vendors/kafka/failure.ts';
-import type { Cluster } from './cluster.ts';
+import { Cluster } from './cluster.ts';
 import { Commits } from './commits.ts';
 import { FetchedEvents } from './fetched-events.ts';
 import type { Lease } from './lease.ts';
@@ -14,12 +15,13 @@ import type { Destination } from './settled-offsets.ts';
 import type { PartitionWindow } from './window.ts';
 
 export interface ConsumerOptions extends FetcherOptions, MembershipOptions {
-  /** Makes a client. @param patience milliseconds that a request may take that waits for other members */
-  readonly connect: (patience: number) => Cluster;
-  /** Calls back when this process receives an event. */
-  readonly onReceived: (listener: () => void) => () => void;
+  readonly connection: Connection;
+  /** Milliseconds for one operation. */
+  readonly timeout: number;
+  /** Called when this process receives an event. */
+  readonly onReceived: Set<() => void>;
   /** Called before partitions go to others: resolves when what is in flight is answered, and what the sink holds is confirmed. */
-  readonly handOver: (signal: AbortSignal) => Promise<void>;
+  readonly handOver: (sink: string, signal: AbortSignal) => Promise<void>;
   readonly addDeadLetter: (deadLetter: Omit<DeadLetter, 'key'>) => Promise<void>;
 }
 
@@ -66,7 +68,8 @@ export class GroupConsumer implements LeasedLog {
   }
 
   onReceived(listener: () => void): () => void {
-    return this.#options.onReceived(listener);
+    this.#options.onReceived.add(listener);
+    return () => this.#options.onReceived.delete(listener);
   }
 
   /** Begins to join. */
@@ -84,7 +87,7 @@ export class GroupConsumer implements LeasedLog {
   }
 
   async untilCommitted(): Promise<void> {
-    await this.#current?.commits.untilCommitted(this.#abort.signal);
+    await this.#current?.commits.untilCommitted();
   }
 
   delivered(_sink: string, { seq }: Pick<JournalEvent, 'seq'>, destination: Destination): void {
@@ -118,12 +121,12 @@ export class GroupConsumer implements LeasedLog {
   }
 
   async #run(): Promise<void> {
-    const { log, group, session, connect } = this.#options;
+    const { log, group, session, connection, timeout } = this.#options;
     const { signal } = this.#abort;
     for (let failures = 0; !signal.aborted;)
       try {
-        await using control = connect(session);
-        await using reading = connect(FETCH_WAIT);
+        await using control = new Cluster(connection, timeout, session);
+        await using reading = new Cluster(connection, timeout, FETCH_WAIT);
         const membership = new Membership(control, this.#options);
         let owned: readonly number[] = [...this.#windows.keys()];
         while (!signal.aborted) {
@@ -152,34 +155,32 @@ export class GroupConsumer implements LeasedLog {
 
   /** Fetches until the lease is over, and hands over what it can. */
   async #consume(lease: Lease, membership: Membership, reading: Cluster): Promise<void> {
-    const { group, log, session, handOver } = this.#options;
+    const { name, group, log, session, handOver } = this.#options;
     const wake = (): void => {
       for (const listener of this.#listeners) listener(this.lastSeq);
     };
     const alive = new AbortController();
     const kept = membership.keep(lease, alive.signal);
     log.info({ group, partitions: lease.partitions }, 'has partitions');
-    let commits: Commits | null = null;
+    const parts = { windows: this.#windows, events: this.#events, room: this.#room, wake };
+    const fetcher = new PartitionFetcher(lease, reading, this.#options, parts);
+    const commits = new Commits(lease, membership, fetcher.settled);
+    this.#current = { lease, commits };
+    // `stop` was called before there was a lease.
+    if (this.#abort.signal.aborted) lease.end();
     let isMember = false;
     try {
-      const parts = { windows: this.#windows, events: this.#events, room: this.#room, wake };
-      const fetcher = new PartitionFetcher(lease, reading, this.#options, parts);
-      commits = new Commits(lease, membership, fetcher.settled);
-      this.#current = { lease, commits };
-      // `stop` was called before there was a lease.
-      if (this.#abort.signal.aborted) lease.end();
       await fetcher.run();
       isMember = !this.#abort.signal.aborted;
     } finally {
       lease.end();
-      commits?.release();
       const patience = AbortSignal.timeout(session / 2);
       // Heartbeats continue during that time.
       await orAborted(
-        handOver(patience).catch(() => undefined),
+        handOver(name, patience).catch(() => undefined),
         patience,
       );
-      await commits?.finish();
+      await commits.finish();
       lease.close();
       this.#current = null;
       alive.abort();

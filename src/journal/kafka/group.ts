@@ -60,14 +60,14 @@ export class Group {
   }
 
   /**
+   * @param session milliseconds in which every member has to ask
    * @param shares partitions by member, from the member that assigns them; else empty
-   * @param timeout milliseconds that the others may take to ask
    * @returns the partitions of this member
    */
   async sync(
     { generation, id }: Member,
+    session: number,
     shares: ReadonlyMap<string, readonly number[]>,
-    timeout: number,
   ): Promise<readonly number[]> {
     const { encodeConsumerProtocolAssignment: encode, decodeConsumerProtocolAssignment: decode } =
       await this.#brokers.kafka();
@@ -75,11 +75,8 @@ export class Group {
       const assignedPartitions = [{ topic: this.#topic, partitions: [...partitions] }];
       return { memberId, assignment: encode({ version: 0, assignedPartitions }) };
     });
-    const { assignment } = await this.#ask<{ readonly assignment: Buffer }>(
-      'SyncGroup',
-      [generation, id, null, PROTOCOL_TYPE, PROTOCOL, given],
-      timeout,
-    );
+    const args = [generation, id, null, PROTOCOL_TYPE, PROTOCOL, given];
+    const { assignment } = await this.#ask<{ readonly assignment: Buffer }>('SyncGroup', args, session);
     return decode(assignment).assignedPartitions.flatMap(({ partitions }) => partitions);
   }
 

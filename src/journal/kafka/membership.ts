@@ -12,8 +12,6 @@ export interface MembershipOptions {
   readonly topic: string;
   /** Milliseconds after which the group continues without a silent member. */
   readonly session: number;
-  /** Milliseconds for the assignment of partitions. */
-  readonly timeout: number;
   readonly log: SinkLog;
 }
 
@@ -45,7 +43,7 @@ export class Membership {
 
   /** Joins, and is given partitions. @param owned those that it had last, and keeps where it can */
   async join(owned: readonly number[]): Promise<Lease> {
-    const { topic, session, timeout } = this.#options;
+    const { topic, session } = this.#options;
     for (;;)
       try {
         const { member, members } = await this.#group.join(this.#id, session, owned);
@@ -53,7 +51,7 @@ export class Membership {
         const assigns = members.length > 0;
         this.#assigned = assigns ? (await this.#cluster.topic(topic, true)).leaders.length : null;
         const asked = now();
-        const partitions = await this.#group.sync(member, assign(this.#assigned ?? 0, members), timeout);
+        const partitions = await this.#group.sync(member, session, assign(this.#assigned ?? 0, members));
         return new Lease(member, partitions, { asked, session, now });
       } catch (error) {
         const newId = newIdIn(error);

@@ -1,6 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError, messageOf } from '../../core/errors.ts';
-import type { Handling } from '../../core/event.ts';
 import { formatTarget, parseTarget } from '../../core/route.ts';
 import { untilAborted } from '../../lib/abort.ts';
 import type { Bell } from '../../lib/bell.ts';
@@ -9,9 +8,9 @@ import type { Cluster, Fetched } from './cluster.ts';
 import { deadDeliveriesSince, deadFor, type DeadDeliveries } from './dead-deliveries.ts';
 import type { FetchedEvents } from './fetched-events.ts';
 import type { Lease } from './lease.ts';
-import { recordedEventOf, type PartitionOffset, type RecordedEvent } from './record.ts';
+import type { FetchedEvent } from './record.ts';
 import { SettledOffsets, type CommittedCheckpoint, type Destination } from './settled-offsets.ts';
-import { PartitionWindow, type Judged, type WindowOptions } from './window.ts';
+import { PartitionWindow, type JudgedRecord, type WindowOptions } from './window.ts';
 
 export interface FetcherOptions extends WindowOptions {
   /** The sink; a group of another purpose has a name that no sink can have. */
@@ -21,14 +20,9 @@ export interface FetcherOptions extends WindowOptions {
   /** Body bytes that may wait here for the feed. */
   readonly maxWaiting: number;
   /** Asks the sink to confirm what it holds. */
-  readonly flushSink: () => void;
+  readonly flushSink: (sink: string) => void;
   /** Called with each record, by a group that is for no sink. */
   readonly onRecord?: (record: JudgedRecord) => void;
-}
-
-export interface JudgedRecord extends Judged, PartitionOffset {
-  /** Null for a record of another program. */
-  readonly recorded: RecordedEvent | null;
 }
 
 /** Where fetched records go. */
@@ -78,10 +72,8 @@ export class PartitionFetcher {
     let oldest = Infinity;
     for (const [partition, { offset }] of checkpoints)
       try {
-        oldest = Math.min(
-          oldest,
-          (await this.#window(partition).cover(this.#cluster, offset, over)) ?? Infinity,
-        );
+        const written = await this.#window(partition).cover(this.#cluster, offset, over);
+        oldest = Math.min(oldest, written ?? Infinity);
       } catch (error) {
         // Still a member: if it left, all others would join again, and so would it.
         if (over.aborted) return;
@@ -142,11 +134,11 @@ export class PartitionFetcher {
 
   /** Fetches from one broker for as long as it leads these partitions. */
   async #fetchFrom(leader: number, id: string, own: readonly number[], stop: AbortSignal): Promise<void> {
-    const { topic: name, flushSink } = this.#options;
+    const { name: sink, topic: name, flushSink } = this.#options;
     const { events, room, wake } = this.#parts;
     while (!stop.aborted) {
       if (!this.#hasRoom) {
-        if (events.count >= MOST_ENTRIES) flushSink();
+        if (events.count >= MOST_ENTRIES) flushSink(sink);
         await room.until(() => this.#hasRoom, stop);
       }
       const from = new Map(own.map((partition) => [partition, this.#positions.get(partition) ?? 0]));
@@ -176,17 +168,13 @@ export class PartitionFetcher {
     const { group, log } = this.#options;
     const from = this.#positions.get(partition) ?? 0;
     const to = (await this.#offsets([partition])).get(partition) ?? 0;
-    const fields = { group, partition, from, to };
+    const isDeleted = to > from;
+    const message = isDeleted
+      ? 'the brokers deleted events that the sink has not had: raise retention.ms of the topic'
+      : 'the log ends before the offset of the sink: it was cut or created again, and is read again';
+    log.error({ group, partition, from, to }, message);
     this.#positions.set(partition, to);
-    if (to > from)
-      return log.error(
-        fields,
-        'the brokers deleted events that the sink has not had: raise retention.ms of the topic',
-      );
-    log.error(
-      fields,
-      'the log ends before the offset of the sink: it was cut or created again, and is read again',
-    );
+    if (isDeleted) return;
     // These offsets were those of other records.
     this.settled.set(partition, new SettledOffsets({ offset: to, ahead: new Map() }));
     this.#parts.windows.set(partition, new PartitionWindow(partition, this.#options));
@@ -198,32 +186,34 @@ export class PartitionFetcher {
     const { onRecord } = this.#options;
     const lease = this.#lease;
     const window = this.#window(partition);
-    // Reads all before it takes the first: a page with an unreadable record is fetched again.
-    for (const [record, recorded] of records.map((each) => [each, recordedEventOf(each)] as const)) {
-      const { offset } = record;
-      const place = { partition, offset };
-      const judged = recorded === null ? FOREIGN : window.note(recorded, record);
-      const { verdict } = judged;
-      if (onRecord !== undefined) {
-        onRecord({ ...place, recorded, ...judged });
-        settled.add(offset, ONE);
-        this.#parts.events.add({ lease, settled, offset }, null);
-        continue;
-      }
-      const due = recorded === null || verdict !== 'first' ? NONE : this.#destinationsOf(recorded);
-      const dead = recorded === null ? NONE : deadFor(this.#dead, place, recorded.event);
-      const open = settled.add(offset, due, dead);
-      const event =
-        recorded === null || open.length === 0
-          ? null
-          : {
-              ...recorded.event,
-              handling: this.#handlingFor(recorded, due, open),
-              again: recorded.again,
-              place,
-            };
+    // Judges all before it takes the first: a page with an unreadable record is fetched again.
+    for (const judged of records.map((record) => window.judge(record))) {
+      const { offset } = judged;
+      const event = onRecord === undefined ? this.#admit(judged, settled) : null;
+      if (onRecord !== undefined) settled.add(offset, ONE);
+      onRecord?.(judged);
       this.#parts.events.add({ lease, settled, offset }, event);
     }
+  }
+
+  /** The event, for the destinations of this sink for which it is not settled; null when there are none. */
+  #admit(
+    { partition, offset, recorded, verdict }: JudgedRecord,
+    settled: SettledOffsets,
+  ): Omit<FetchedEvent, 'seq'> | null {
+    if (recorded === null || verdict !== 'first') {
+      settled.add(offset, []);
+      return null;
+    }
+    const { name: sink } = this.#options;
+    const { event, handling, again } = recorded;
+    const place = { partition, offset };
+    const targets = (handling.only ?? []).map(parseTarget).filter((target) => target.sink === sink);
+    const destinations = targets.map(({ destination }) => destination);
+    const open = settled.add(offset, destinations, deadFor(this.#dead, place, event));
+    if (open.length === 0) return null;
+    const only = open.map((destination) => formatTarget({ sink, destination }));
+    return { ...event, handling: { ...handling, only }, again, place };
   }
 
   #window(partition: number): PartitionWindow {
@@ -233,27 +223,7 @@ export class PartitionFetcher {
   #offsets(partitions: readonly number[]): Promise<ReadonlyMap<number, number>> {
     return this.#cluster.offsets(this.#options.topic, partitions, 'earliest');
   }
-
-  /** The event's destinations in this sink. */
-  #destinationsOf({ handling: { only = [] } }: RecordedEvent): readonly Destination[] {
-    const own = only.map(parseTarget).filter(({ sink }) => sink === this.#options.name);
-    return own.map(({ destination }) => destination);
-  }
-
-  /** Limits the event to the destinations for which it is not settled. */
-  #handlingFor(
-    { handling }: RecordedEvent,
-    due: readonly Destination[],
-    open: readonly Destination[],
-  ): Handling {
-    if (open.length === due.length) return handling;
-    const { name: sink } = this.#options;
-    return { ...handling, only: open.map((destination) => formatTarget({ sink, destination })) };
-  }
 }
 
-const NONE: readonly Destination[] = [];
 /** The destination of a group that is for no sink. */
 const ONE: readonly Destination[] = [null];
-/** The verdict on a record of another program. */
-const FOREIGN: Judged = { verdict: 'first', ids: [] };

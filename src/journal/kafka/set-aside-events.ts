@@ -14,24 +14,22 @@ import { RELEASED, RETRIED } from './window.ts';
 /** Longest reason of a dead letter, characters. */
 const LONGEST_REASON = 1000;
 
-/** Appends an event to the topic of events again. @returns false when its user was erased, and nothing was appended */
-export type SendAgain = (event: Event, extras: RecordExtras) => Promise<boolean>;
-
-/** The quarantine and the dead letters of a fleet, each in a topic. */
-export class SetAsideEvents {
+/** The part of a fleet's journal that waits for a person: the quarantine and the dead letters, each in a topic. */
+export abstract class SetAsideEvents {
   readonly #topics: Topics;
-  readonly #sendAgain: SendAgain;
   readonly #quarantine: SetAsideTopic;
   readonly #deadLetters: SetAsideTopic;
   /** Records that are being appended to either. */
   readonly #appending = new Set<Promise<unknown>>();
 
-  constructor(topics: Topics, sendAgain: SendAgain) {
+  constructor(topics: Topics) {
     this.#topics = topics;
-    this.#sendAgain = sendAgain;
     this.#quarantine = new SetAsideTopic(topics.quarantine, topics.cluster);
     this.#deadLetters = new SetAsideTopic(topics.deadLetters, topics.cluster);
   }
+
+  /** Appends an event to the topic of events again. @returns false when its user was erased, and nothing was appended */
+  protected abstract sendAgain(event: Event, extras: RecordExtras): Promise<boolean>;
 
   async counts(): Promise<Pick<JournalStatus, 'quarantined' | 'deadLetters'>> {
     return {
@@ -58,7 +56,7 @@ export class SetAsideEvents {
     const { dedupKey } = found.recorded;
     // By its fingerprint: the same event can be in quarantine again, under another number.
     const print = fingerprintOf(event.source, dedupKey, event.body).toString('hex');
-    const isSent = await this.#sendAgain(event, { dedupKey, again: `${RELEASED} ${print}` });
+    const isSent = await this.sendAgain(event, { dedupKey, again: `${RELEASED} ${print}` });
     await this.#quarantine.remove(found.name);
     return isSent;
   }
@@ -77,7 +75,7 @@ export class SetAsideEvents {
     for (const record of found)
       for (const { key, sink, destination, diedAt, event } of deadLetterOf(record)) {
         const handling = { ...event.handling, only: [formatTarget({ sink, destination })] };
-        await this.#sendAgain(event, { handling, again: `${RETRIED} ${key} of ${diedAt}` });
+        await this.sendAgain(event, { handling, again: `${RETRIED} ${key} of ${diedAt}` });
         await this.#deadLetters.remove(record.name);
         retried += 1;
       }
@@ -85,7 +83,7 @@ export class SetAsideEvents {
   }
 
   /** The key differs for an event that was retried and is refused once more: its first dead letter is about to be removed. */
-  async addDeadLetter({ event, ...about }: Omit<DeadLetter, 'key'>): Promise<void> {
+  protected async addDeadLetter({ event, ...about }: Omit<DeadLetter, 'key'>): Promise<void> {
     const { sink, destination, code, reason, attempts, diedAt } = about;
     const key = deadLetterKey(about, event);
     const refusal = { sink, destination, code, reason: shortened(reason), attempts, diedAt };
@@ -94,7 +92,7 @@ export class SetAsideEvents {
   }
 
   /** @param room bytes that its batch must have left; null for no bound */
-  async addQuarantined(
+  protected async addQuarantined(
     event: Event,
     reasons: readonly InvalidReason[],
     dedupKey: string,
@@ -105,7 +103,7 @@ export class SetAsideEvents {
     await this.#tracked(this.#topics.quarantine.append(key, record, room));
   }
 
-  /** Resolves when all that is being appended now is written, or has failed. */
+  /** Resolves when all that is being appended now is written, or has failed. Events in the log are not waited for: deliverers skip those of erased users. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#appending);
   }

@@ -1,6 +1,5 @@
 import type { Event, Handling } from '../../core/event.ts';
 import type { Cluster } from './cluster.ts';
-import { recordedEventOf } from './record.ts';
 import { PartitionWindow, RETRIED, type WindowOptions } from './window.ts';
 
 interface Found {
@@ -53,9 +52,9 @@ export class SharedLog {
     for await (const page of this.#cluster.pages(topic, { partition, from, to: upTo }, signal)) {
       const found: Found[] = [];
       for (const record of page.records) {
-        const recorded = recordedEventOf(record);
-        if (recorded === null || window.note(recorded, record).verdict !== 'first') continue;
-        // A retried dead letter: its event came before.
+        const { recorded, verdict } = window.judge(record);
+        if (recorded === null || verdict !== 'first') continue;
+        // The event of a retried dead letter came before.
         if (recorded.again?.startsWith(RETRIED) === true) continue;
         const { event, handling } = recorded;
         const { without } = handling;

@@ -2,7 +2,6 @@ import { MillraceError } from '../../core/errors.ts';
 import type { CursorStatus, JournalStatus } from '../../core/journal.ts';
 import { toFailure } from '../../vendors/kafka/failure.ts';
 import type { Cluster, Span } from './cluster.ts';
-import type { SetAsideEvents } from './set-aside-events.ts';
 
 interface StatusOptions {
   readonly topic: string;
@@ -10,6 +9,8 @@ interface StatusOptions {
   readonly group: string;
   /** Names of the present sinks. */
   readonly sinks: () => readonly string[];
+  readonly cluster: Cluster;
+  readonly countSetAside: () => Promise<Pick<JournalStatus, 'quarantined' | 'deadLetters'>>;
 }
 
 /** Milliseconds for which an answer is used again: each asks the brokers. */
@@ -19,16 +20,12 @@ const MOST_REMEMBERED = 10_000;
 /** How far the group of each sink is in the topic of events, and how old the oldest event is that waits for it. */
 export class TopicStatus {
   readonly #options: StatusOptions;
-  readonly #cluster: Cluster;
-  readonly #setAside: Pick<SetAsideEvents, 'counts'>;
   /** When records were written, by partition and offset: groups are often at the same offset, and stay there in trouble. */
   readonly #times = new Map<string, number>();
   #last: { readonly at: number; readonly answer: Promise<JournalStatus> } | null = null;
 
-  constructor(options: StatusOptions, cluster: Cluster, setAside: Pick<SetAsideEvents, 'counts'>) {
+  constructor(options: StatusOptions) {
     this.#options = options;
-    this.#cluster = cluster;
-    this.#setAside = setAside;
   }
 
   /** @throws MillraceError journal_unknown when the brokers have never answered: they may be starting */
@@ -49,8 +46,8 @@ export class TopicStatus {
   }
 
   async #ask(): Promise<JournalStatus> {
-    const { topic, sinks } = this.#options;
-    const spans = await this.#cluster.spans(topic);
+    const { topic, sinks, cluster, countSetAside } = this.#options;
+    const spans = await cluster.spans(topic);
     const [firstSeq, lastSeq] = [sum(spans.map(({ from }) => from)), sum(spans.map(({ to }) => to))];
     const cursors = await Promise.all(sinks().map((sink) => this.#cursorOf(sink, spans, lastSeq)));
     return {
@@ -60,16 +57,16 @@ export class TopicStatus {
       lastSeq,
       bytes: 0,
       maxBytes: 0,
-      ...(await this.#setAside.counts()),
+      ...(await countSetAside()),
       damaged: 0,
       cursors,
     };
   }
 
   async #cursorOf(sink: string, spans: readonly Span[], lastSeq: number): Promise<CursorStatus> {
-    const { topic, group } = this.#options;
+    const { topic, group, cluster } = this.#options;
     const partitions = spans.map(({ partition }) => partition);
-    const checkpoints = await this.#cluster.group(`${group}.${sink}`, topic).checkpoints(partitions);
+    const checkpoints = await cluster.group(`${group}.${sink}`, topic).checkpoints(partitions);
     // What was deleted before the sink had it does not wait any more.
     const left = spans.map((span) => {
       return { ...span, from: Math.max(span.from, checkpoints.get(span.partition)?.offset ?? 0) };
@@ -86,7 +83,8 @@ export class TopicStatus {
     const key = `${span.partition}/${span.from}`;
     const known = this.#times.get(key);
     if (known !== undefined) return known;
-    const first = await this.#cluster.first(this.#options.topic, span);
+    const { topic, cluster } = this.#options;
+    const first = await cluster.first(topic, span);
     if (first === null) return Date.now();
     if (this.#times.size >= MOST_REMEMBERED) this.#times.clear();
     this.#times.set(key, first.time);

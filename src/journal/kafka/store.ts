@@ -11,7 +11,6 @@ import type { EventStore, JournalStatus, LeasedLog } from '../../core/journal.ts
 import type { Route, Target } from '../../core/route.ts';
 import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
 import { ROOM } from './appender.ts';
-import { Cluster } from './cluster.ts';
 import { GroupConsumer, type ConsumerOptions } from './group-consumer.ts';
 import { RecentIds, recentPrint } from './id-table.ts';
 import { addressed, recordOf, type RecordExtras } from './record.ts';
@@ -53,27 +52,20 @@ const ERASED: AppendResult = { status: 'erased' };
  * `accept` and `quarantine` answer once all in-sync replicas have the record. Whether it is a repetition is decided by the
  * order of the log, when it is read; only what this process had lately is answered as a duplicate.
  */
-export class KafkaJournal implements EventStore, ErasableStore {
+export class KafkaJournal extends SetAsideEvents implements EventStore, ErasableStore {
   readonly #options: KafkaJournalOptions;
-  readonly #topics: Topics;
-  readonly #setAside: SetAsideEvents;
   readonly #status: TopicStatus;
   readonly #consumers = new Map<string, GroupConsumer>();
   readonly #recent = new RecentIds(REMEMBERED);
-  readonly #received = new Set<() => void>();
+  readonly #onReceived = new Set<() => void>();
   #keeper: WindowKeeper | null = null;
   #accepted = 0;
 
   constructor(options: KafkaJournalOptions) {
+    super(options.topics);
     this.#options = options;
-    this.#topics = options.topics;
-    this.#setAside = new SetAsideEvents(this.#topics, async (event, extras) => {
-      // Read again, it can turn out to be of a user who was erased since.
-      if (options.isErased(event)) return false;
-      await this.#append(event, extras);
-      return true;
-    });
-    this.#status = new TopicStatus(options, this.#topics.cluster, this.#setAside);
+    const { cluster } = options.topics;
+    this.#status = new TopicStatus({ ...options, cluster, countSetAside: () => this.counts() });
   }
 
   /** For processes that deliver. */
@@ -81,9 +73,9 @@ export class KafkaJournal implements EventStore, ErasableStore {
     const { isErased } = this.#options;
     this.#keeper = new WindowKeeper({
       ...this.#consumerOptions(WINDOW),
-      append: (partition, message) => this.#topics.window.append(partition, message),
+      append: (partition, message) => this.#options.topics.window.append(partition, message),
       quarantineReused: async ({ event, dedupKey }) => {
-        if (!isErased(event)) await this.#setAside.addQuarantined(event, [ID_REUSED], dedupKey, null);
+        if (!isErased(event)) await this.addQuarantined(event, [ID_REUSED], dedupKey, null);
       },
     });
     await this.#keeper.start();
@@ -105,7 +97,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
     { dedupKey = event.id }: IngestOptions = {},
   ): Promise<AppendResult> {
     return this.#unlessRecent('quarantined', event, dedupKey, () =>
-      this.#setAside.addQuarantined(event, reasons, dedupKey, ROOM),
+      this.addQuarantined(event, reasons, dedupKey, ROOM),
     );
   }
 
@@ -132,23 +124,8 @@ export class KafkaJournal implements EventStore, ErasableStore {
     const signal = AbortSignal.timeout(this.#options.timeout);
     const consumers = Array.from(this.#consumers.values(), (consumer) => consumer.stop(signal));
     await Promise.all([this.#keeper?.stop(signal), ...consumers]);
-    await this.#topics.close();
+    await this.#options.topics.close();
   }
-
-  readonly listQuarantine: SetAsideEvents['listQuarantine'] = (...args) =>
-    this.#setAside.listQuarantine(...args);
-  readonly dropQuarantine: SetAsideEvents['dropQuarantine'] = (...args) =>
-    this.#setAside.dropQuarantine(...args);
-  readonly release: SetAsideEvents['release'] = (...args) => this.#setAside.release(...args);
-  readonly listDeadLetters: SetAsideEvents['listDeadLetters'] = (...args) =>
-    this.#setAside.listDeadLetters(...args);
-  readonly dropDeadLetters: SetAsideEvents['dropDeadLetters'] = (...args) =>
-    this.#setAside.dropDeadLetters(...args);
-  readonly retryDeadLetters: SetAsideEvents['retryDeadLetters'] = (...args) =>
-    this.#setAside.retryDeadLetters(...args);
-  readonly erase: SetAsideEvents['erase'] = (...args) => this.#setAside.erase(...args);
-  /** Only what is set aside is waited for: of the events in the log, deliverers skip those of erased users. */
-  readonly settled: SetAsideEvents['settled'] = (...args) => this.#setAside.settled(...args);
 
   erased(): Promise<void> {
     return Promise.resolve();
@@ -160,12 +137,19 @@ export class KafkaJournal implements EventStore, ErasableStore {
 
   /** For one reconciliation. */
   topicAccount(): TopicAccount {
-    return new TopicAccount(this.#options, this.#topics.cluster);
+    return new TopicAccount(this.#options, this.#options.topics.cluster);
   }
 
   /** For a replay. */
   sharedLog(): SharedLog {
-    return new SharedLog(this.#options, this.#topics.cluster);
+    return new SharedLog(this.#options, this.#options.topics.cluster);
+  }
+
+  /** A user can have been erased since the event was set aside. */
+  protected override async sendAgain(event: Event, extras: RecordExtras): Promise<boolean> {
+    if (this.#options.isErased(event)) return false;
+    await this.#append(event, extras);
+    return true;
   }
 
   #append(
@@ -177,7 +161,7 @@ export class KafkaJournal implements EventStore, ErasableStore {
     const key = user === null || user === '' ? null : Buffer.from(user.toWellFormed());
     const targets = this.#options.targetsOf({ type, handling });
     const record = recordOf(event, key, { ...extras, handling: addressed(handling, targets) });
-    return this.#topics.events.append(key ?? Buffer.from(id), record, room);
+    return this.#options.topics.events.append(key ?? Buffer.from(id), record, room);
   }
 
   /** @param kind what the event becomes: what was quarantined may be accepted later, and the other way round */
@@ -192,25 +176,19 @@ export class KafkaJournal implements EventStore, ErasableStore {
     await append();
     this.#recent.add(print);
     this.#accepted += 1;
-    for (const listener of this.#received) listener();
+    for (const listener of this.#onReceived) listener();
     return { status: 'accepted', seq: this.#accepted };
   }
 
   #consumerOptions(sink: string): ConsumerOptions {
-    const { group, connection, timeout, handOver, flushSink, isErased } = this.#options;
+    const { group, isErased } = this.#options;
     return {
       ...this.#options,
       name: sink,
       group: `${group}.${sink}`,
-      connect: (patience) => new Cluster(connection, timeout, patience),
-      handOver: (signal) => handOver(sink, signal),
-      flushSink: () => flushSink(sink),
-      onReceived: (listener) => {
-        this.#received.add(listener);
-        return () => this.#received.delete(listener);
-      },
+      onReceived: this.#onReceived,
       addDeadLetter: async (deadLetter) => {
-        if (!isErased(deadLetter.event)) await this.#setAside.addDeadLetter(deadLetter);
+        if (!isErased(deadLetter.event)) await this.addDeadLetter(deadLetter);
       },
     };
   }

@@ -4,7 +4,8 @@ import type { CountKind, EventHead, HourCount, JournalAccount } from '../../core
 import { parseTarget } from '../../core/route.ts';
 import { NO_ROUTES } from '../../core/route-record.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import type { Cluster, FetchedRecord, Span } from './cluster.ts';
+import type { Cluster, Span } from './cluster.ts';
+import type { Verdict } from './id-table.ts';
 import { recordedEventOf, type RecordedEvent } from './record.ts';
 import { isSettledIn, type CommittedCheckpoint } from './settled-offsets.ts';
 import { PartitionWindow, RELEASED, type WindowOptions } from './window.ts';
@@ -104,8 +105,10 @@ export class TopicAccount {
       for await (const page of this.#cluster.pages(topic, span)) {
         const heads: EventHead[] = [];
         for (const record of page.records) {
-          const recorded = recordedEventOf(record);
-          if (recorded === null || !this.#isEvent(window, record, recorded)) continue;
+          const { recorded, verdict } = window.judge(record);
+          if (recorded === null) continue;
+          this.#count(recorded, verdict);
+          if (verdict !== 'first') continue;
           const waits: string[] = [];
           const own = Map.groupBy((recorded.handling.only ?? []).map(parseTarget), ({ sink }) => sink);
           for (const [sink, targets] of own) {
@@ -138,22 +141,13 @@ export class TopicAccount {
     }
   }
 
-  /** Notes and counts a record. @returns whether it is no repetition */
-  #isEvent(window: PartitionWindow, record: FetchedRecord, recorded: RecordedEvent): boolean {
-    const { verdict } = window.note(recorded, record);
+  #count({ event: { receivedAt: at }, again }: RecordedEvent, verdict: Verdict): void {
     const { since, until } = this.#period;
-    const { receivedAt: at } = recorded.event;
-    const kind = kindOf(verdict, recorded.again);
-    if (kind !== null && at >= since && at < until) this.#count(at - (at % HOUR), kind);
-    return verdict === 'first';
-  }
-
-  #count(hour: number, kind: CountKind): void {
-    const index = getOrMake(
-      this.#indexes,
-      `${kind} ${hour}`,
-      () => this.#counts.push({ hour, kind, n: 0 }) - 1,
-    );
+    const kind = kindOf(verdict, again);
+    if (kind === null || at < since || at >= until) return;
+    const hour = at - (at % HOUR);
+    const make = (): number => this.#counts.push({ hour, kind, n: 0 }) - 1;
+    const index = getOrMake(this.#indexes, `${kind} ${hour}`, make);
     this.#counts[index] = { hour, kind, n: (this.#counts[index]?.n ?? 0) + 1 };
   }
 
@@ -185,7 +179,7 @@ export class TopicAccount {
 }
 
 /** What a record counts as. One with a known id and other bytes is counted in quarantine; a retry is no new delivery. */
-function kindOf(verdict: string, again: string | null): CountKind | null {
+function kindOf(verdict: Verdict, again: string | null): CountKind | null {
   if (again === null) return verdict === 'first' ? 'accepted' : verdict === 'duplicate' ? 'duplicates' : null;
   return verdict === 'first' && again.startsWith(RELEASED) ? 'released' : null;
 }

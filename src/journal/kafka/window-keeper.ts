@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError, messageOf } from '../../core/errors.ts';
+import { Serial } from '../../lib/serial.ts';
 import type { Message } from '../../vendors/kafka/message.ts';
 import { GroupConsumer, type ConsumerOptions } from './group-consumer.ts';
 import type { IdAt } from './id-table.ts';
-import type { JudgedRecord } from './partition-fetcher.ts';
 import type { RecordedEvent } from './record.ts';
-import { CHUNK, chunkKey, encodeChunk } from './window.ts';
+import { CHUNK, chunkKey, encodeChunk, type JudgedRecord } from './window.ts';
 
 export interface KeeperOptions extends Omit<ConsumerOptions, 'onRecord' | 'handOver'> {
   /** Writes to the window's topic, to the partition of the same number. */
@@ -14,6 +14,8 @@ export interface KeeperOptions extends Omit<ConsumerOptions, 'onRecord' | 'handO
 }
 
 const PAUSE = 1000;
+
+type Task = () => Promise<void>;
 
 /** The ids of the first records of a chunk. */
 interface Chunk {
@@ -32,8 +34,9 @@ export class WindowKeeper {
   readonly #options: KeeperOptions;
   readonly #consumer: GroupConsumer;
   readonly #chunks = new Map<number, Chunk>();
-  #tasks: (() => Promise<void>)[] = [];
-  #working: Promise<void> | null = null;
+  /** Of the records since the last call of the subscriber. */
+  readonly #tasks: Task[] = [];
+  readonly #serial = new Serial();
   readonly #abort = new AbortController();
 
   constructor(options: KeeperOptions) {
@@ -41,9 +44,12 @@ export class WindowKeeper {
     this.#consumer = new GroupConsumer({
       ...options,
       onRecord: (record) => this.#see(record),
-      handOver: () => this.#working ?? Promise.resolve(),
+      handOver: () => this.#serial.run(() => Promise.resolve()),
     });
-    this.#consumer.subscribe(() => void (this.#working ??= this.#work()));
+    this.#consumer.subscribe((lastSeq) => {
+      const tasks = this.#tasks.splice(0);
+      void this.#serial.run(() => this.#work(tasks, lastSeq));
+    });
   }
 
   async start(): Promise<void> {
@@ -84,23 +90,13 @@ export class WindowKeeper {
     });
   }
 
-  /** Moves the cursor once the tasks of the records before it are done. Never rejects. */
-  async #work(): Promise<void> {
-    // `#working` is set before this continues.
-    await Promise.resolve();
-    for (;;) {
-      const upTo = this.#consumer.lastSeq;
-      const tasks = this.#tasks;
-      this.#tasks = [];
-      for (const task of tasks) await this.#try(task);
-      if (this.#abort.signal.aborted) break;
-      this.#consumer.moveCursor(this.#options.name, upTo);
-      if (this.#tasks.length === 0 && this.#consumer.lastSeq === upTo) break;
-    }
-    this.#working = null;
+  /** Moves the cursor once the tasks of the records up to there are done. Never rejects. */
+  async #work(tasks: readonly Task[], upTo: number): Promise<void> {
+    for (const task of tasks) await this.#try(task);
+    if (!this.#abort.signal.aborted) this.#consumer.moveCursor(this.#options.name, upTo);
   }
 
-  async #try(task: () => Promise<void>): Promise<void> {
+  async #try(task: Task): Promise<void> {
     const { signal } = this.#abort;
     while (!signal.aborted)
       try {

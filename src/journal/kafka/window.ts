@@ -1,7 +1,7 @@
 import type { SinkLog } from '../../core/sink.ts';
 import type { Cluster, FetchedRecord } from './cluster.ts';
 import { FINGERPRINT_BYTES, fingerprintOf, IdTable, type IdAt, type Verdict } from './id-table.ts';
-import { recordedEventOf, type RecordedEvent } from './record.ts';
+import { recordedEventOf, type PartitionOffset, type RawRecord, type RecordedEvent } from './record.ts';
 
 /** Records of `topic` whose ids lie together in one record of `windowTopic`. */
 export const CHUNK = 4096;
@@ -22,8 +22,10 @@ export interface WindowOptions {
   readonly log: SinkLog;
 }
 
-/** What a record is by the order of the log, and its ids. */
-export interface Judged {
+/** A record, and what it is by the order of the log. */
+export interface JudgedRecord extends PartitionOffset {
+  /** Null for a record of another program. */
+  readonly recorded: RecordedEvent | null;
   readonly verdict: Verdict;
   readonly ids: readonly IdAt[];
 }
@@ -88,16 +90,19 @@ export class PartitionWindow {
   }
 
   /** Notes a record, and says what it is. */
-  note(recorded: RecordedEvent, at: Pick<FetchedRecord, 'offset' | 'time'>): Judged {
-    const ids = idsOf(recorded, at);
-    this.#to = Math.max(this.#to, at.offset + 1);
-    const [first = 'first', own] = ids.map(({ print, second, offset }) =>
-      this.#ids.note(print, second, offset),
-    );
+  judge(record: RawRecord & Pick<FetchedRecord, 'offset' | 'time'>): JudgedRecord {
+    const { offset } = record;
+    const recorded = recordedEventOf(record);
+    const judged = { partition: this.#partition, offset, recorded };
+    if (recorded === null) return { ...judged, verdict: 'first', ids: [] };
+    const ids = idsOf(recorded, record);
+    this.#to = Math.max(this.#to, offset + 1);
+    const [first = 'first', own] = ids.map(({ print, second }) => this.#ids.note(print, second, offset));
     // Released before: it came again to a receiver that did not know it, and was in quarantine under another number.
-    if (own === 'duplicate') return { verdict: own, ids };
+    if (own === 'duplicate') return { ...judged, verdict: own, ids };
     // Retried under the number of something else: the topic of dead letters, or of the quarantine, was created again.
-    return { verdict: recorded.again !== null && first === 'reused' ? 'first' : first, ids };
+    const verdict = recorded.again !== null && first === 'reused' ? 'first' : first;
+    return { ...judged, verdict, ids };
   }
 
   /**
