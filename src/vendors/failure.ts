@@ -1,19 +1,19 @@
 import type { SendResult } from '../core/sink.ts';
 
 /**
- * What went wrong between us and a broker.
+ * A failed call of a broker or a service.
  * - `busy`: it throttles, or a quota is used up
- * - `too-large`, `rejected`: it does not want this message
- * - `denied`, `missing`: the credentials, their rights or a name are wrong, which an operator can mend
- * - `late`: no answer in time; the messages may have been taken
- * - `aborted`: we were told to stop
+ * - `too-large`, `rejected`: it refuses this message
+ * - `denied`, `missing`: the credentials, their rights or a name are wrong, which an operator can correct
+ * - `late`: no answer in time; the messages may have been accepted
+ * - `aborted`: the caller's signal aborted
  * - `lost`: everything else: no connection, or one that broke
  */
 export interface Failure {
   readonly kind: 'busy' | 'too-large' | 'rejected' | 'denied' | 'missing' | 'late' | 'aborted' | 'lost';
-  /** What an operator is told. */
+  /** For the operator. */
   readonly reason: string;
-  /** Milliseconds to stay away. */
+  /** Milliseconds to wait before the next call. */
   readonly delayMs?: number;
 }
 
@@ -23,10 +23,7 @@ export const ABORTED: SendResult = { status: 'retry', reason: STOPPED };
 
 const REFUSALS: Partial<Record<Failure['kind'], string>> = { 'too-large': 'too_large', rejected: 'rejected' };
 
-/**
- * Trouble with a place or the way to it, whatever was to be sent: nothing is refused because of it.
- * @param place such as `topic orders`
- */
+/** The result for events that were not sent because of a failure: none of them is refused. @param place such as `topic orders` */
 export function troubleWith(
   place: string,
   { kind, reason, delayMs }: Failure,
@@ -36,19 +33,19 @@ export function troubleWith(
   return { status: 'retry', reason: `${place}: ${reason}`, sink: true, ...delay };
 }
 
-/** What follows in its order has this result where it has to be sent again; null where it need not wait. */
+/** The result for the events behind this one in their order: they are sent again after it. Null when they need not wait. */
 export function heldBy(result: SendResult): SendResult | null {
   const isHeld = result.status === 'retry' || (result.status === 'refused' && result.batch === true);
   return isHeld ? { status: 'retry', reason: result.reason } : null;
 }
 
-/** @param what the message has beside its body: `attributes` */
+/** @param what the message has besides its body: `attributes` */
 export function tooLarge(what: string, bytes: number, limit: number): SendResult {
   const reason = `with its ${what} it takes ${bytes} bytes, above the limit of ${limit}`;
   return { status: 'refused', code: 'too_large', reason };
 }
 
-/** What a failed send means for the `count` events that were sent together. */
+/** The result of a failed send for each of the `count` events that were sent together. */
 export function resultOf(place: string, failure: Failure, count: number): SendResult {
   const code = REFUSALS[failure.kind];
   if (code === undefined) return troubleWith(place, failure);

@@ -4,37 +4,32 @@ import { constants, gzip, gzipSync } from 'node:zlib';
 import type { JournalEvent } from '../core/event.ts';
 import type { Delivery } from '../core/sink.ts';
 
-/** Bodies up to this size are not worth compressing; consumers of the service's own pipelines expect the same bound. */
+/** Larger bodies are compressed; consumers of the service's own pipelines expect this bound. */
 const PLAIN_BYTES = 1024;
-/** Up to this size gzip takes less time than handing the work to another thread would. */
+/** Up to this size gzip takes less time than passing the work to another thread. */
 const INLINE_BYTES = 16 * 1024;
-/** Messages compressed in one turn of the event loop, which is the receiver's too: less than a millisecond of it. */
+/** Messages compressed in one turn of the event loop, which also receives: less than a millisecond of it. */
 const TURN = 32;
 
 export type Compression = 'auto' | 'always' | 'never';
 
 const FAST = { level: constants.Z_BEST_SPEED };
-/** Setting up the usual 256 KiB of state would take longer than compressing a small body. */
+/** The default, 256 KiB of state, takes longer to set up than a small body to compress. */
 const SMALL = { ...FAST, windowBits: 12, memLevel: 5 };
-/** The least zlib accepts. */
+/** The smallest that zlib accepts. */
 const SMALLEST_CHUNK = 64;
 const compress = promisify(gzip);
 
-/** Whether a body is sent compressed. */
-function isZipped({ body }: JournalEvent, compression: Compression): boolean {
-  return compression === 'always' || (compression === 'auto' && body.length > PLAIN_BYTES);
-}
-
-/** The gzip of a body. Only a large one takes a thread, and so a promise. */
+/** The gzip of a body; a promise for a large one, which another thread compresses. */
 function zip(body: Buffer): Buffer | Promise<Buffer> {
   if (body.length > INLINE_BYTES) return compress(body, FAST);
-  // Asking for a buffer far larger than the result would cost more than compressing does.
+  // A buffer far larger than the result would take longer than compressing.
   return gzipSync(body, { ...SMALL, chunkSize: Math.max(body.length, SMALLEST_CHUNK) });
 }
 
 /**
- * The messages for a batch, in its order; other work has its turn between those that are compressed.
- * @param toMessage given the exact bytes of the body, or the gzip of them
+ * The messages for a batch, in its order. Gives way to other work between those that are compressed.
+ * @param toMessage called with the exact bytes of the body, or their gzip
  */
 export async function toMessages<T>(
   batch: readonly Delivery[],
@@ -45,7 +40,8 @@ export async function toMessages<T>(
   const large: Promise<void>[] = [];
   let compressed = 0;
   for (const [index, { event }] of batch.entries()) {
-    if (!isZipped(event, compression)) {
+    const isZipped = compression === 'always' || (compression === 'auto' && event.body.length > PLAIN_BYTES);
+    if (!isZipped) {
       messages[index] = toMessage(event, event.body, false);
       continue;
     }
@@ -63,24 +59,31 @@ export async function toMessages<T>(
   return messages;
 }
 
+/** The metadata of a message in Kafka and Event Hubs. */
+export function propertiesOf(event: JournalEvent, isZipped: boolean): Record<string, string> {
+  return metadataOf(event, isZipped ? ZIPPED : PLAIN, (text) => text.toWellFormed());
+}
+
+const PLAIN = {};
+const ZIPPED = { 'content-encoding': 'gzip' };
+
 /**
- * What a broker's message says of its event beside the body, by the names of the service's own pipelines. Ids that are null
- * leave nothing.
+ * The metadata of a broker's message, by the names of the service's own pipelines. Ids that are null are left out.
  * @param packing how the body is packed
- * @param fitted makes a text one that the broker takes
+ * @param valid changes a text to one that the broker accepts
  */
 export function metadataOf(
   event: JournalEvent,
   packing: Readonly<Record<string, string>>,
-  fitted: (text: string) => string,
+  valid: (text: string) => string,
 ): Record<string, string> {
   const { team, user, clientUser, handling } = event;
-  const metadata: Record<string, string> = { 'event-type': fitted(event.type), ...packing };
-  if (user !== null) metadata['user-id'] = fitted(user);
-  if (team !== null) metadata['team-id'] = fitted(team);
-  if (clientUser !== null) metadata['client-user-id'] = fitted(clientUser);
-  metadata['idempotency-key'] = fitted(event.id);
-  if (handling.replayId !== undefined) metadata['replay-id'] = fitted(handling.replayId);
+  const metadata: Record<string, string> = { 'event-type': valid(event.type), ...packing };
+  if (user !== null) metadata['user-id'] = valid(user);
+  if (team !== null) metadata['team-id'] = valid(team);
+  if (clientUser !== null) metadata['client-user-id'] = valid(clientUser);
+  metadata['idempotency-key'] = valid(event.id);
+  if (handling.replayId !== undefined) metadata['replay-id'] = valid(handling.replayId);
   if (handling.claimCheck === true) metadata['claim-check'] = 'true';
   return Object.assign(metadata, handling.trace);
 }

@@ -1,17 +1,13 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 
-/** What TLS is set up with, each as PEM. */
+/** Certificates and key of TLS, as PEM. */
 export interface Pems {
   readonly ca: string | null;
   readonly cert: string | null;
   readonly key: string | null;
 }
 
-/**
- * What cannot work in it.
- * @param wrong told the member, null for what concerns several, and what is wrong; nothing of the PEM is repeated, as it
- *   may be a secret
- */
+/** @param wrong called for each fault, with null for one of several members; the PEM is not repeated: it may be a secret */
 export function checkPems(
   { ca, cert, key }: Pems,
   wrong: (member: keyof Pems | null, message: string) => void,
@@ -23,18 +19,13 @@ export function checkPems(
 }
 
 /** Those that are given. */
-export function givenPems({ ca, cert, key }: Pems): Partial<Record<keyof Pems, string>> {
-  return {
-    ...(ca === null ? {} : { ca }),
-    ...(cert === null ? {} : { cert }),
-    ...(key === null ? {} : { key }),
-  };
+export function givenPems(pems: Pems): Partial<Record<keyof Pems, string>> {
+  return Object.fromEntries(Object.entries(pems).filter(([, pem]) => pem !== null));
 }
 
 function canBe(pem: string | null, parse: (pem: string) => unknown): boolean {
-  if (pem === null) return true;
   try {
-    parse(pem);
+    if (pem !== null) parse(pem);
     return true;
   } catch {
     return false;

@@ -3,8 +3,8 @@ import { byteLength, UNIT_BYTES, writeUtf8 } from '../../lib/utf8.ts';
 import type { Message } from './message.ts';
 
 /**
- * Messages of one partition key, encoded as one message of AMQP 1.0, byte for byte as the SDK's own batch: that one makes
- * several objects and buffers for each text of each event, and costs more than all the rest that is done for it.
+ * Messages of one partition key, encoded as one message of AMQP 1.0, byte for byte as the SDK's batch. That one makes several
+ * objects and buffers for each text of each event, and takes longer than everything else that is done for the event.
  * https://learn.microsoft.com/azure/service-bus-messaging/service-bus-amqp-protocol-guide
  * https://docs.oasis-open.org/amqp/core/v1.0/os/amqp-core-types-v1.0-os.html
  */
@@ -12,9 +12,9 @@ export class Batch implements EventDataBatch {
   readonly maxSizeInBytes: number;
   readonly buffer: Buffer;
   readonly partitionKey?: string;
-  /** What the SDK asks for beside the interface: spans of single messages, of which there are none. */
+  /** Read by the SDK, though not part of the interface: the tracing spans of the messages. */
   readonly _messageSpanContexts: readonly never[] = [];
-  /** The sections before the properties, the same in each message. */
+  /** The sections before the properties: the same in each message. */
   readonly #head: Buffer;
   #count = 0;
   #size: number;
@@ -22,7 +22,7 @@ export class Batch implements EventDataBatch {
   /**
    * @param key the partition key; null for none
    * @param maxBytes of the whole
-   * @param buffer as large as `roomFor` says; it holds the message, and nothing else may write into it meanwhile
+   * @param buffer as large as `roomFor` says; only the batch may write to it
    */
   constructor(key: string | null, maxBytes: number, buffer: Buffer) {
     this.maxSizeInBytes = maxBytes;
@@ -46,7 +46,7 @@ export class Batch implements EventDataBatch {
   tryAdd(message: Message): boolean {
     const { buffer } = this;
     const place = this.#size;
-    // How long it is shows afterwards; nearly always the length takes four bytes.
+    // Its length is known afterwards, and nearly always takes four bytes.
     const start = place + LONG_HEAD;
     const size = writeMessage(buffer, start, this.#head, message) - start;
     const begin = place + binaryHead(size);
@@ -58,13 +58,13 @@ export class Batch implements EventDataBatch {
     return true;
   }
 
-  /** The SDK asks for it when it sends. */
+  /** Called by the SDK when it sends. */
   _generateMessage(): Buffer {
     return this.buffer.subarray(0, this.#size);
   }
 }
 
-/** Bytes that a buffer needs for as many of the messages as a batch takes, one that is tried in vain included. */
+/** Bytes of the buffer for a batch of these messages, and for one message more that turns out to be too large. */
 export function roomFor(key: string | null, maxBytes: number, messages: readonly Message[]): number {
   const head = ENVELOPE + (key ?? '').length * UNIT_BYTES;
   let [all, largest] = [head, 0];
@@ -87,20 +87,20 @@ const APPLICATION_PROPERTIES = 0x74;
 const MAP = 0xd1;
 const [SHORT_TEXT, LONG_TEXT] = [0xa1, 0xb1];
 const [SHORT_BINARY, LONG_BINARY] = [0xa0, 0xb0];
-/** What a length of one byte can say. */
+/** The largest length in one byte. */
 const SHORT = 255;
 
 const NO_HEADER = section(0x70, 0x45);
-/** Without it the service would not go by the partition key of a message. */
+/** Without it the service ignores the partition key of a message. */
 const DURABLE = section(0x70, 0xd0, 0, 0, 0, 5, 0, 0, 0, 1, 0x41);
 const NO_PROPERTIES = section(0x73, 0x45);
 const PARTITION_KEY = Buffer.from('\xa3\x13x-opt-partition-key', 'latin1');
 
-/** Bytes before a section's value, before a map's first pair, and before the bytes of a data section. */
+/** Bytes before the value of a section, the first pair of a map, and the bytes of a data section. */
 const SECTION = 3;
 const MAP_HEAD = 9;
 const LONG_HEAD = SECTION + 5;
-/** Bytes of all that has no text, in a message or around them, and before a name and a value. */
+/** Bytes without text in a message or the envelope, and bytes before a name and a value. */
 const ENVELOPE = 96;
 const TEXT_HEADS = 10;
 
@@ -114,7 +114,7 @@ function annotationsOf(key: string | null): Buffer {
   return buffer.subarray(0, at);
 }
 
-/** @returns where it ends */
+/** @returns the offset of its end */
 function writeMessage(into: Buffer, start: number, head: Buffer, { body, properties }: Message): number {
   into.set(head, start);
   const map = start + head.length + SECTION;
@@ -138,14 +138,14 @@ function writeSection(into: Buffer, at: number, code: number): void {
   into[at + 2] = code;
 }
 
-/** @param end where its last pair ends */
+/** @param end offset of the end of its last pair */
 function writeMapHead(into: Buffer, at: number, end: number, count: number): void {
   into[at] = MAP;
   into.writeUInt32BE(end - at - 5, at + 1);
   into.writeUInt32BE(count, at + 5);
 }
 
-/** Bytes before those of a data section. */
+/** Bytes before the content of a data section. */
 function binaryHead(length: number): number {
   return length <= SHORT ? SECTION + 2 : LONG_HEAD;
 }

@@ -2,12 +2,12 @@ import type { TokenCredential } from '@azure/identity';
 import { z } from 'zod';
 import { NOT_EMPTY, optionalText } from '../../lib/fields.ts';
 
-/** How to reach a namespace or a storage account, and as whom; `address` is the host of the one, the URL of the other. */
+/** How to reach a namespace or a storage account, and sign in. `address` is the namespace's host, or the account's URL. */
 export type Connection =
   | { readonly by: 'key'; readonly connectionString: string }
   | { readonly by: 'identity'; readonly address: string; readonly clientId: string | null };
 
-/** The options about the connection, for a sink and a source alike. */
+/** Options of the connection, the same for a sink and a source. */
 export const connectionFields = {
   connectionString: optionalText(
     'Connection string of the namespace: `Endpoint=sb://…;SharedAccessKeyName=…;SharedAccessKey=…`. An `EntityPath` names the default hub. Needed without `fullyQualifiedNamespace`.',
@@ -23,19 +23,19 @@ export const connectionFields = {
   }),
 };
 
-/** Packages that a connection needs, by the options as written. */
+/** Packages for a connection. @param options as written */
 export function packagesFor({ fullyQualifiedNamespace }: Readonly<Record<string, unknown>>): string[] {
   return ['@azure/event-hubs', ...packagesForAccess(fullyQualifiedNamespace)];
 }
 
-/** Packages that signing in needs. @param address as written, of what is reached without a connection string */
+/** Packages for signing in. @param address as written; set where there is no connection string */
 export function packagesForAccess(address: unknown): string[] {
   return typeof address === 'string' ? ['@azure/identity'] : [];
 }
 
 type Fields = z.output<z.ZodObject<typeof connectionFields>>;
 
-/** Tells the two ways apart and takes the hub out of the connection string; adds an issue when they do not agree. */
+/** The connection, and the hub, which the connection string can name; adds an issue when options do not agree. */
 export function readConnection(
   { fullyQualifiedNamespace, ...fields }: Fields,
   context: z.RefinementCtx,
@@ -45,10 +45,10 @@ export function readConnection(
   if (connection.by === 'identity') return { connection, hub: fields.hub };
   const { by, connectionString } = connection;
   const parts = splitConnectionString(connectionString);
-  const missing = ['endpoint', 'sharedaccesskeyname', 'sharedaccesskey'].filter((name) => !parts.has(name));
-  const signed = parts.has('endpoint') && parts.has('sharedaccesssignature');
-  if (missing.length > 0 && !signed)
-    return refuse(context, 'connectionString', `must hold Endpoint, SharedAccessKeyName and SharedAccessKey`);
+  const isSigned = parts.has('endpoint') && parts.has('sharedaccesssignature');
+  const isKeyed = ['endpoint', 'sharedaccesskeyname', 'sharedaccesskey'].every((name) => parts.has(name));
+  if (!isKeyed && !isSigned)
+    return refuse(context, 'connectionString', 'must hold Endpoint, SharedAccessKeyName and SharedAccessKey');
   const entity = parts.get('entitypath') ?? null;
   const hub = fields.hub ?? entity;
   if (entity !== null && hub !== entity)
@@ -61,7 +61,7 @@ export function readConnection(
   return { connection: { by, connectionString: namespaceWide.join(';') }, hub };
 }
 
-/** The way that is meant; null when the options do not agree, which adds an issue. @param named the option with the address */
+/** Null when the options do not agree, which adds an issue. @param named the option with the address */
 export function readAccess(
   {
     connectionString,
@@ -80,26 +80,26 @@ export function readAccess(
   return null;
 }
 
-/** Adds what is wrong with an option. */
+/** Adds an issue. */
 export function refuse(context: z.RefinementCtx, option: string, message: string): typeof z.NEVER {
   context.addIssue({ code: 'custom', path: [option], message });
   return z.NEVER;
 }
 
-/** Host of the namespace, for keys and messages. */
+/** Host of the namespace, for keys and error messages. */
 export function hostOf(connection: Connection): string {
   if (connection.by === 'identity') return connection.address;
   const endpoint = splitConnectionString(connection.connectionString).get('endpoint') ?? '';
   return endpoint.replace(/^[a-z]+:\/\//i, '').replace(/\/$/, '');
 }
 
-/** Loaded only when a config asks for it: it brings a great deal of code along. */
+/** Loads the package only when a config needs it: it is large. */
 export async function loadCredential(clientId: string | null): Promise<TokenCredential> {
   const { DefaultAzureCredential } = await import('@azure/identity');
   return new DefaultAzureCredential(clientId === null ? {} : { managedIdentityClientId: clientId });
 }
 
-/** Names in lower case; values may hold `=`. */
+/** Names in lower case; values can contain `=`. */
 export function splitConnectionString(text: string): Map<string, string> {
   const parts = text.split(';').flatMap((part): [string, string][] => {
     const equals = part.indexOf('=');

@@ -2,10 +2,10 @@ import { messageOf } from '../../core/errors.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import { STOPPED_FAILURE, type Failure } from '../failure.ts';
 
-/** Milliseconds the service wants to be left alone after it answered that it is busy. */
+/** Milliseconds to wait after the service answered that it is busy. */
 const BUSY_DELAY = 4000;
 
-/** The SDK's codes, the weightier first: of several attempts the one that tells most counts. */
+/** The SDK's codes. Of several errors the one that comes first here counts. */
 const KINDS: readonly (readonly [code: string, kind: Failure['kind']])[] = [
   ['ServerBusyError', 'busy'],
   ['QuotaExceededError', 'busy'],
@@ -34,19 +34,19 @@ export function toFailure(error: unknown): Failure {
   }
   const last = errors.at(-1);
   if (last?.name === 'AbortError') return STOPPED_FAILURE;
-  return { kind: 'lost', reason: clean(last === undefined ? saidBy(error) : last.message) };
+  return { kind: 'lost', reason: clean(last === undefined ? descriptionOf(error) : last.message) };
 }
 
-/** After retries of its own the SDK throws all errors in one. */
+/** After its own retries the SDK throws all errors in one. */
 function flatten(error: unknown): Error[] {
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.flatMap(flatten);
   return error instanceof Error ? [error] : [];
 }
 
-/** Of a link that could not be closed the SDK hands on the hub's own words, which are no Error. */
-function saidBy(error: unknown): string {
-  const said = isRecord(error) ? error['description'] : null;
-  return typeof said === 'string' ? said : messageOf(error);
+/** When a link could not be closed, the SDK throws the hub's condition, which is no Error. */
+function descriptionOf(error: unknown): string {
+  const description = isRecord(error) ? error['description'] : null;
+  return typeof description === 'string' ? description : messageOf(error);
 }
 
 /** Some of the SDK's messages quote the connection string. */

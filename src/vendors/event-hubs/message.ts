@@ -1,7 +1,6 @@
 import type { JournalEvent } from '../../core/event.ts';
-import { metadataOf } from '../message.ts';
+import { propertiesOf } from '../message.ts';
 
-/** What is sent of one event. */
 export interface Message {
   readonly body: Buffer;
   readonly properties: Readonly<Record<string, string>>;
@@ -10,23 +9,16 @@ export interface Message {
 /** The service's limit for a partition key, in characters. */
 const KEY_LENGTH = 128;
 
-const PLAIN = {};
-const ZIPPED = { 'content-encoding': 'gzip' };
-
 /** The message for one event, with its envelope as properties. */
 export function toMessage(event: JournalEvent, body: Buffer, isZipped: boolean): Message {
-  return { body, properties: metadataOf(event, isZipped ? ZIPPED : PLAIN, wellFormed) };
+  return { body, properties: propertiesOf(event, isZipped) };
 }
 
 /**
- * Events of one key stay in order, in one partition. A key that is too long for the service is cut: whoever shares the
- * rest of it shares a partition, which does no harm. `null` leaves the partition to the service.
+ * The key of a user's events, which stay in order, in one partition; null leaves the partition to the service. A key that is
+ * too long for the service is cut: users with the same beginning then share a partition, which does no harm.
  */
 export function partitionKeyOf({ user }: JournalEvent): string | null {
   if (user === null || user === '') return null;
   return user.slice(0, KEY_LENGTH).toWellFormed();
-}
-
-function wellFormed(text: string): string {
-  return text.toWellFormed();
 }

@@ -8,21 +8,20 @@ import type { Message } from './message.ts';
 export interface ProducerOptions {
   readonly connection: Connection;
   readonly hub: string;
-  /** Milliseconds an operation may take. */
+  /** Milliseconds for one operation. */
   readonly timeout: number;
-  /** Largest message, bytes; the link's own limit holds if it is smaller. */
+  /** Of the largest message; the link can have a smaller limit. */
   readonly maxBytes: number;
 }
 
-/** So many operations that failed in a row, and the connection is not trusted to mend itself any more. */
-const FAILURES = 3;
+/** Failed operations in a row after which the connection is replaced: the SDK does not repair it any more. */
+const MOST_FAILURES = 3;
 
 /**
- * The way to one hub: a client of the SDK with its connection and its link. The SDK connects again by itself when it
- * notices that the connection is gone.
+ * Sends to one hub, with a client of the SDK. The SDK connects again by itself when it notices that the connection is gone.
  *
- * Modes: new → open (by `open`: the link stands and its limit is known) → retired (by `retire`: nothing new is sent, and
- * the client is closed once what is on the way has been answered). A failed `open` leaves it new.
+ * Modes: new → open (by `open`: there is a link, and its limit is known) → retired (by `retire`: nothing new is sent, and
+ * the client is closed once what is in flight has been answered). A failed `open` leaves it new.
  */
 export class Producer {
   readonly #options: ProducerOptions;
@@ -31,8 +30,8 @@ export class Producer {
   #maxBytes = 0;
   #pending = 0;
   #failures = 0;
-  #retired = false;
-  #idle: () => void = () => {};
+  #isRetired = false;
+  readonly #idle = Promise.withResolvers<void>();
 
   constructor(options: ProducerOptions) {
     this.#options = options;
@@ -42,18 +41,18 @@ export class Producer {
     return this.#options.hub;
   }
 
-  /** For messages. */
+  /** For error messages. */
   get place(): string {
     return `event hub ${this.#options.hub}`;
   }
 
-  /** True once it should be replaced by a new one. */
+  /** True when it should be replaced by a new one. */
   get worn(): boolean {
-    return this.#failures >= FAILURES;
+    return this.#failures >= MOST_FAILURES;
   }
 
-  /** Connects and opens a link for sending, which is all that `send` will need. Throws the SDK's errors. */
-  async open(): Promise<EventHubProducerClient> {
+  /** Connects, and opens a link for sending. Throws the SDK's errors. */
+  open(): Promise<EventHubProducerClient> {
     this.#opening ??= this.#connect().catch((error: unknown) => {
       this.#opening = null;
       throw error;
@@ -61,7 +60,7 @@ export class Producer {
     return this.#opening;
   }
 
-  /** The first of the messages, as many as the hub takes at once; none when even the first is too large. */
+  /** As many of the first messages as the hub accepts at once; none when the first is too large. */
   async pack(key: string | null, messages: readonly Message[]): Promise<Batch> {
     await this.open();
     const most = this.#maxBytes;
@@ -70,20 +69,31 @@ export class Producer {
     return batch;
   }
 
-  /** Resolves when the hub has confirmed the batch, which is not used any more then; throws the SDK's errors. */
+  /** Resolves when the hub has confirmed the batch, which must not be used again. Throws the SDK's errors. */
   async send(batch: Batch, abortSignal: AbortSignal): Promise<void> {
     const client = await this.open();
-    await this.#count(() => client.sendBatch(batch, { abortSignal }));
-    this.#failures = 0;
-    // One that failed may still be read; one that was confirmed has been.
+    // A closed client of the SDK would connect again.
+    if (this.#isRetired) throw new Error('the connection was replaced');
+    this.#pending += 1;
+    try {
+      await client.sendBatch(batch, { abortSignal });
+      this.#failures = 0;
+    } catch (error) {
+      this.#failures = toFailure(error).kind === 'lost' ? this.#failures + 1 : 0;
+      throw error;
+    } finally {
+      this.#pending -= 1;
+      if (this.#isRetired && this.#pending === 0) this.#idle.resolve();
+    }
+    // Only now: the SDK may still read the buffer of a batch that failed.
     this.#buffers.give(batch.buffer);
   }
 
-  /** Waits for what is on the way: the SDK's own `close` does not. */
+  /** Waits for what is in flight, as the SDK's `close` does not. */
   async retire(): Promise<void> {
-    this.#retired = true;
+    this.#isRetired = true;
     const client = await this.#opening?.catch(() => null);
-    if (this.#pending > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
+    if (this.#pending > 0) await this.#idle.promise;
     await client?.close();
   }
 
@@ -92,7 +102,7 @@ export class Producer {
     try {
       const probe = await client.createBatch();
       const { maxBytes } = this.#options;
-      // A link that names none, or 0, has no limit of its own.
+      // 0 when the link has no limit.
       this.#maxBytes = probe.maxSizeInBytes > 0 ? Math.min(maxBytes, probe.maxSizeInBytes) : maxBytes;
       return client;
     } catch (error) {
@@ -100,30 +110,11 @@ export class Producer {
       throw error;
     }
   }
-
-  async #count<T>(operation: () => Promise<T>): Promise<T> {
-    // A closed client of the SDK would quietly connect again.
-    if (this.#retired) throw new Error('the connection was replaced');
-    this.#pending += 1;
-    try {
-      return await operation();
-    } catch (error) {
-      this.#note(error);
-      throw error;
-    } finally {
-      this.#pending -= 1;
-      if (this.#pending === 0) this.#idle();
-    }
-  }
-
-  #note(error: unknown): void {
-    this.#failures = toFailure(error).kind === 'lost' ? this.#failures + 1 : 0;
-  }
 }
 
 async function createClient({ connection, hub, timeout }: ProducerOptions): Promise<EventHubProducerClient> {
   const { EventHubProducerClient: Client } = await import('@azure/event-hubs');
-  // Retrying is the dispatcher's: the SDK's own would hide from it what the hub says, and hold up the whole batch.
+  // The dispatcher retries: retries of the SDK would hide the hub's errors from it, and delay the whole batch.
   const options = { retryOptions: { maxRetries: 0, timeoutInMs: timeout } };
   if (connection.by === 'key') return new Client(connection.connectionString, hub, options);
   return new Client(connection.address, hub, await loadCredential(connection.clientId), options);

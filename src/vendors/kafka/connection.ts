@@ -21,28 +21,26 @@ const sasl = z.strictObject({
   username: optionalText('User name; not with `oauthbearer`.', NOT_EMPTY),
   password: optionalText('Password; not with `oauthbearer`.', { ...NOT_EMPTY, sensitive: true }),
   tokenFile: optionalText(
-    'For `oauthbearer`: a file with the token. It is read at each sign-in, so whatever renews the token needs only to write the file.',
+    'For `oauthbearer`: a file with the token. It is read at each sign-in: to renew the token, write the file.',
     NOT_EMPTY,
   ),
 });
 
-/** The options about the connection, for a sink and a source alike. */
+/** Options of the connection, the same for a sink and a source. */
 export const connectionFields = {
-  brokers: texts(
-    'Addresses `host:port` to find the cluster by. One is enough; more of them help when one is down.',
-  ),
+  brokers: texts('Addresses `host:port` to find the cluster by. One is enough; more help when one is down.'),
   tls: tls.prefault({}),
   sasl: sasl.optional(),
 };
 
 type Fields = z.output<z.ZodObject<typeof connectionFields>>;
 
-/** How to reach a cluster, and as whom. */
+/** How to reach a cluster and sign in. */
 export interface Connection {
   readonly brokers: readonly string[];
   readonly tls: Readonly<Partial<Record<'ca' | 'cert' | 'key', string>>> | null;
   readonly sasl: z.output<typeof sasl> | null;
-  /** The Kafka endpoint of Azure Event Hubs, which lacks some of what a broker has. */
+  /** The Kafka endpoint of Azure Event Hubs, which lacks some functions of a broker. */
   readonly eventHubs: boolean;
 }
 
@@ -55,20 +53,21 @@ type AddIssue = (issue: {
   readonly message: string;
 }) => void;
 
-/** Checks what the schema cannot: adds an issue for each option that does not agree with the others. */
+/** Adds an issue for each option that does not agree with the others, which the schema does not check. */
 export function readConnection(fields: Fields, addIssue: AddIssue): Connection {
   const refuse = (option: string, message: string): void =>
     addIssue({ code: 'custom', path: option.split('.'), message });
   const { brokers } = fields;
   if (brokers.length === 0) refuse('brokers', 'must name a broker, such as kafka-1.example.com:9093');
-  for (const broker of brokers)
-    if (Number(BROKER.exec(broker)?.[1] ?? 0) < 1 || Number(BROKER.exec(broker)?.[1]) > 65_535)
-      refuse('brokers', `${JSON.stringify(broker)} must be host:port`);
+  for (const broker of brokers) {
+    const port = Number(BROKER.exec(broker)?.[1] ?? 0);
+    if (port < 1 || port > 65_535) refuse('brokers', `${JSON.stringify(broker)} must be host:port`);
+  }
   const eventHubs = brokers.some((broker) => EVENT_HUBS.test(broker));
   if (eventHubs && (!fields.tls.enabled || fields.sasl === undefined))
     refuse(
       'sasl',
-      'must be set, and tls left on: Event Hubs takes mechanism: plain, username: $ConnectionString, and a connection string as password',
+      'must be set, and tls left on: Event Hubs needs mechanism: plain, username: $ConnectionString, and a connection string as password',
     );
   const near = brokers.every((broker) => LOOPBACK.test(broker));
   const open = fields.sasl !== undefined && !fields.sasl.mechanism.startsWith('scram');
@@ -87,7 +86,7 @@ function checkSasl(
   const token = mechanism === 'oauthbearer';
   if (token && tokenFile === null) refuse('sasl.tokenFile', 'must be set for oauthbearer');
   if (token && (username !== null || password !== null))
-    refuse('sasl.mechanism', 'oauthbearer takes a tokenFile, and no username and password');
+    refuse('sasl.mechanism', 'oauthbearer needs a tokenFile, and no username and password');
   if (!token && (username === null || password === null))
     refuse(username === null ? 'sasl.username' : 'sasl.password', `must be set for ${mechanism}`);
   if (!token && tokenFile !== null) refuse('sasl.tokenFile', 'is for oauthbearer only');
@@ -109,11 +108,11 @@ export function isTopic(name: string): boolean {
   return /^[\w.-]{1,249}$/.test(name) && name !== '.' && name !== '..';
 }
 
-/** Tries of a look-up, so that a broker that is there and says nothing is passed over. */
+/** Retries of a look-up: the next broker is asked when one does not answer. */
 const RETRIES = 2;
 const RETRY_DELAY = 100;
 
-/** What the package's clients are made with. @param timeout of one operation with all its tries, milliseconds */
+/** Options of the package's clients. @param timeout of one operation with all its tries, milliseconds */
 export function clientOptions({ brokers, tls: pems, sasl: login }: Connection, timeout: number): BaseOptions {
   const once = Math.ceil(timeout / (RETRIES + 1));
   return {
@@ -136,7 +135,7 @@ function saslOptions({ mechanism, username, password, tokenFile }: z.output<type
   return { ...named, username: username ?? '', password: password ?? '' };
 }
 
-/** Keeps connections that fail twice (a refused sign-in, then a reset) from ending the process: nobody listens then. */
+/** Ignores the second error of a connection (a refused sign-in, then a reset), which would end the process. */
 export function quiet({ connections }: Pick<Base, 'connections'>): void {
   connections.on('connecting', ({ connection }) => connection.on('error', () => undefined));
 }

@@ -2,7 +2,7 @@ const SEED = 0x9747b28c;
 const MIX = 0x5bd1e995;
 const SHIFT = 24;
 
-/** The partition that Java's clients choose for a key, so that other producers put a user's messages into the same one. */
+/** The partition that Java's clients choose for a key: other producers put a user's messages into the same one. */
 export function partitionOf(key: Buffer, partitions: number): number {
   return (murmur2(key) & 0x7fffffff) % partitions;
 }

@@ -1,32 +1,31 @@
-import type { Message } from './message.ts';
+import { BATCH_BYTES, type Message } from './message.ts';
 
 /**
- * A batch of records as it lies in a log. https://kafka.apache.org/documentation/#recordbatch
- * The package's encoding makes a buffer for each number; this makes one for the batch.
+ * The head of a batch of records. https://kafka.apache.org/documentation/#recordbatch
+ * Batches are encoded here because the package makes a buffer for each number.
  */
 export interface BatchHead {
-  /** Who writes; -1 for nobody. */
+  /** Id of the producer; -1 for none. */
   readonly producer: bigint;
   readonly epoch: number;
-  /** Number of the first record among all that the producer writes to the partition. */
+  /** Number of the first record, of all that the producer writes to the partition. */
   readonly sequence: number;
   /** Milliseconds since the epoch, of all records. */
   readonly time: number;
 }
 
 export interface Compression {
-  /** As the batch names it. */
+  /** The batch's number of the codec. */
   readonly bitmask: number;
   readonly compress: (records: Buffer) => Buffer | Promise<Buffer>;
 }
 
-const HEAD_BYTES = 61;
-/** Places in the head; the checksum is of all from the attributes on. */
+/** Offsets in the head; the checksum covers all from the attributes on. */
 const [LENGTH, MAGIC, CHECKSUM, ATTRIBUTES, LAST_DELTA] = [8, 16, 17, 21, 23];
 const [FIRST_TIME, LAST_TIME, PRODUCER, EPOCH, SEQUENCE, COUNT] = [27, 35, 43, 51, 53, 57];
 const VERSION = 2;
-const NOTHING = -1;
-/** Attributes and the time after the batch's: of each record 0. */
+const NULL_LENGTH = -1;
+/** Bytes of a record that are always 0: its attributes, and its time after the batch's. */
 const ZEROS = 2;
 
 export function encodeBatch(
@@ -44,9 +43,9 @@ export async function encodeCompressed(
   checksum: (bytes: Buffer) => number,
   { bitmask, compress }: Compression,
 ): Promise<Buffer> {
-  const packed = await compress(joined(records).subarray(HEAD_BYTES));
-  const batch = Buffer.allocUnsafe(HEAD_BYTES + packed.length);
-  packed.copy(batch, HEAD_BYTES);
+  const packed = await compress(joined(records).subarray(BATCH_BYTES));
+  const batch = Buffer.allocUnsafe(BATCH_BYTES + packed.length);
+  packed.copy(batch, BATCH_BYTES);
   return withHead(batch, records.length, head, bitmask, checksum);
 }
 
@@ -72,15 +71,15 @@ function withHead(
   return batch;
 }
 
-/** The records, behind room for the head. */
+/** The records, with room for the head before them. */
 function joined(records: readonly EncodedRecord[]): Buffer {
-  let total = HEAD_BYTES;
+  let total = BATCH_BYTES;
   for (const [index, record] of records.entries()) {
     const size = sizeAt(record, index);
     total += numberBytes(size) + size;
   }
   const batch = Buffer.allocUnsafe(total);
-  let at = HEAD_BYTES;
+  let at = BATCH_BYTES;
   for (const [index, record] of records.entries()) {
     at = putNumber(batch, at, sizeAt(record, index));
     batch[at] = 0;
@@ -97,7 +96,7 @@ function sizeAt(record: EncodedRecord, index: number): number {
   return ZEROS + numberBytes(index) + record.length;
 }
 
-/** A record as it lies in a batch, behind its place there. */
+/** A record as it lies in a batch, without its length and its index there. */
 export type EncodedRecord = Buffer;
 
 export function encodeRecord({ key, value, headers }: Message): EncodedRecord {
@@ -117,13 +116,13 @@ function bytesOf(value: Buffer | string | null): number {
 }
 
 function putBytes(into: Buffer, at: number, value: Buffer | string | null): number {
-  if (value === null) return putNumber(into, at, NOTHING);
+  if (value === null) return putNumber(into, at, NULL_LENGTH);
   if (typeof value !== 'string') {
     const begin = putNumber(into, at, value.length);
     into.set(value, begin);
     return begin + value.length;
   }
-  // Of most texts the length of the length is known before they are written.
+  // Written at the offset that is right for most texts, whose bytes are as many as their characters.
   const begin = at + numberBytes(value.length);
   const length = into.write(value, begin);
   if (numberBytes(length) === begin - at) putNumber(into, at, length);
@@ -131,7 +130,7 @@ function putBytes(into: Buffer, at: number, value: Buffer | string | null): numb
   return at + numberBytes(length) + length;
 }
 
-/** Seven bits a byte, the sign in the lowest. */
+/** A varint: seven bits a byte, the sign in the lowest. */
 function putNumber(into: Buffer, at: number, value: number): number {
   let rest = ((value << 1) ^ (value >> 31)) >>> 0;
   let place = at;

@@ -3,7 +3,7 @@ import { duration, text } from '../../lib/fields.ts';
 
 const MINIMUM_TIMEOUT = 100;
 
-/** The options about the connection. What the address leaves out is taken from PGPASSWORD, PGSSLMODE and their like. */
+/** Options of the connection. What the address leaves out comes from PGPASSWORD, PGSSLMODE and the other variables of libpq. */
 export const connectionFields = {
   connectionString: z
     .string()
@@ -23,10 +23,10 @@ export interface Connection {
   readonly timeout: number;
 }
 
-/** Packages that a connection and loading need. */
+/** Packages for a connection and for loading. */
 export const PACKAGES: readonly string[] = ['pg', 'pg-copy-streams'];
 
-/** The address without its password, to be named in messages. */
+/** The address without its password, for error messages. */
 export function nameOf(connectionString: string): string {
   const url = URL.parse(connectionString);
   return url === null

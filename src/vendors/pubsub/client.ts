@@ -4,8 +4,9 @@ import { LateError } from './failure.ts';
 
 export type Client = v1.PublisherClient;
 
-/** What the stub is given to send: its bytes, and what the SDK reads for the headers. */
+/** A publish request that is encoded already. */
 export interface EncodedRequest {
+  /** The SDK makes a header of it. */
   readonly topic: string;
   readonly bytes: Buffer;
 }
@@ -27,14 +28,14 @@ interface Stub {
   waitForReady(deadline: Date, callback: (error?: Error) => void): void;
 }
 
-/** Connected by its first call. Its `publish` takes requests that are encoded already. */
+/** Its first call connects. Its `publish` takes encoded requests. */
 export async function createClient(connection: Connection): Promise<Client> {
   const [{ v1: clients }, { options }] = await Promise.all([
     import('@google-cloud/pubsub'),
     createPubSub(connection),
   ]);
   const client = new clients.PublisherClient({ ...options });
-  // Finds the credentials. A client that could not find them once would never look again.
+  // Finds the credentials. A client that has not found them once does not search again.
   const stub = await stubOf(client);
   const { path, responseDeserialize } = stub.publish;
   stub.publish = Object.assign(
@@ -49,7 +50,7 @@ export async function closeClient(client: Promise<Client> | null): Promise<void>
   await (await client?.catch(() => null))?.close();
 }
 
-/** Resolves once the client's channel is connected. @throws LateError */
+/** Resolves when the client's channel is connected. @throws LateError */
 export async function ready(client: Client, timeout: number): Promise<void> {
   const stub = await stubOf(client);
   await new Promise<void>((resolve, reject) => {

@@ -3,9 +3,8 @@ import { z } from 'zod';
 import { optionalText } from '../../lib/fields.ts';
 
 /**
- * The options about the connection, for a sink and a source alike. Credentials are not among them: they are found as
- * Google's libraries find them (GOOGLE_APPLICATION_CREDENTIALS, workload identity, the metadata server). With
- * PUBSUB_EMULATOR_HOST set there are none, and none are looked for.
+ * Options of the connection, the same for a sink and a source. Google's libraries find the credentials
+ * (GOOGLE_APPLICATION_CREDENTIALS, workload identity, the metadata server); with PUBSUB_EMULATOR_HOST there are none.
  */
 export const connectionFields = {
   project: z
@@ -29,7 +28,7 @@ export interface Connection {
 /** Packages that a connection needs. */
 export const PACKAGES: readonly string[] = ['@google-cloud/pubsub'];
 
-/** Loads the SDK and points it at the endpoint, PUBSUB_EMULATOR_HOST or Google. Connects nothing yet. */
+/** The SDK's client for the endpoint, PUBSUB_EMULATOR_HOST or Google. Connects nothing yet. */
 export async function createPubSub({ project, endpoint }: Connection): Promise<PubSub> {
   const { PubSub: Client } = await import('@google-cloud/pubsub');
   const address = endpoint === null ? {} : { apiEndpoint: endpoint, emulatorMode: isPlain(endpoint) };
@@ -38,17 +37,17 @@ export async function createPubSub({ project, endpoint }: Connection): Promise<P
   return client.isEmulator ? new Client({ ...options, ...NO_CREDENTIALS }) : client;
 }
 
-/** Whether an address is spoken to without TLS and credentials. */
+/** Whether an address is used without TLS and credentials. */
 function isPlain(endpoint: string): boolean {
   return /^(http:\/\/|(localhost|127\.0\.0\.1)(:|\/*$))/.test(endpoint);
 }
 
 const CHANNEL = {
   'grpc.max_reconnect_backoff_ms': 10_000,
-  // Finds out about a connection that has silently died.
+  // Detects a connection that was lost without an error.
   'grpc.keepalive_time_ms': 60_000,
   'grpc.keepalive_timeout_ms': 10_000,
 };
 
-/** Keeps the SDK from asking credentials which domain they belong to: on a network without Google that takes long. */
+/** Stops the SDK from asking the credentials for their domain, which takes long in a network without Google. */
 const NO_CREDENTIALS = { clientOptions: { universeDomain: 'googleapis.com' } };

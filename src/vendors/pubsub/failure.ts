@@ -3,7 +3,7 @@ import { STOPPED_FAILURE, type Failure } from '../failure.ts';
 
 export const PERMISSION_DENIED = 7;
 
-/** gRPC's codes that say more than that something is wrong. */
+/** gRPC codes that say what is wrong. */
 const KINDS: Readonly<Record<number, Failure['kind']>> = {
   1: 'aborted',
   3: 'rejected',
@@ -14,10 +14,10 @@ const KINDS: Readonly<Record<number, Failure['kind']>> = {
   16: 'denied',
 };
 
-/** Milliseconds to stay away where the service does not say: quotas are counted by the minute. */
+/** Milliseconds to wait if the service names no time: quotas are counted by the minute. */
 const BUSY_DELAY = 1000;
 
-/** A call that took longer than it may. */
+/** A call that was not answered in time. */
 export class LateError extends Error {
   readonly code = 4;
 }
@@ -32,7 +32,7 @@ export function toFailure(error: unknown): Failure {
   const kind = KINDS[codeOf(error)] ?? 'lost';
   if (kind === 'aborted' || (error instanceof DOMException && error.name === 'AbortError'))
     return STOPPED_FAILURE;
-  // After retries of its own the SDK reports a used-up quota as a time-out with the true reason in its text.
+  // After its own retries the SDK reports a used-up quota as a time-out, with the cause in its text.
   if (kind === 'busy' || (kind === 'late' && reason.includes('RESOURCE_EXHAUSTED'))) {
     return { kind: 'busy', reason, delayMs: delayOf(error) ?? BUSY_DELAY };
   }
