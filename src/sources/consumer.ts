@@ -2,6 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
 import type { SinkLog } from '../core/sink.ts';
 import type { Deliver, Source } from '../core/source.ts';
+import { unlessAborted } from '../lib/abort.ts';
 
 export interface ConsumerOptions {
   readonly name: string;
@@ -15,10 +16,10 @@ const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 30_000;
 
 /**
- * Keeps one source being read.
+ * Reads one source, and opens it again after errors.
  *
- * Modes: reading (open, then run) ⇄ waiting (after an error, longer each time) → stopped. A source in trouble holds
- * back nothing but itself.
+ * Modes: reading (open, then run) ⇄ waiting (after an error, longer each time) → stopped. A source in trouble delays
+ * nothing else.
  */
 export class Consumer {
   readonly #options: ConsumerOptions;
@@ -53,10 +54,8 @@ export class Consumer {
         failures += 1;
         const retryInMs = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (failures - 1));
         log.warn({ source: name, error: messageOf(error), retryInMs }, 'source interrupted');
-        await new Promise<void>((resolve) => {
-          clock.after(retryInMs, resolve);
-          signal.addEventListener('abort', () => resolve(), { once: true });
-        });
+        const waited = new Promise<void>((resolve) => void clock.after(retryInMs, resolve));
+        await unlessAborted(waited, signal, undefined);
       }
     }
   }

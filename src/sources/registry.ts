@@ -1,6 +1,6 @@
 import type { LazySourceModule } from '../core/source.ts';
 
-/** Loaded on demand: a config without a vendor's source loads none of that vendor's code. */
+/** Options and module of each type, loaded on demand: a config without a vendor's source loads none of its code. */
 const BUILT_IN = {
   'event-hubs': [() => import('./event-hubs/config.ts'), () => import('./event-hubs/source.ts')],
   pubsub: [() => import('./pubsub/config.ts'), () => import('./pubsub/source.ts')],
@@ -12,7 +12,7 @@ const BUILT_IN = {
 
 export const SOURCE_TYPES: readonly string[] = Object.keys(BUILT_IN);
 
-/** @throws Error that names the types there are */
+/** @throws Error that names the types */
 export async function loadSourceModule(type: string): Promise<LazySourceModule> {
   const found = Object.entries(BUILT_IN).find(([name]) => name === type)?.[1];
   if (found === undefined) throw new Error(`must be ${SOURCE_TYPES.join(' or ')}`);

@@ -9,9 +9,9 @@ import { gunzip } from 'node:zlib';
 
 export interface TakeOptions {
   readonly ingest: Ingest;
-  /** The same check webhooks go through; what the body lacks is taken from the message's metadata. */
+  /** The check of webhooks; fields that the body lacks come from the message's metadata. */
   readonly validate: Validator;
-  /** Largest body after decompression. */
+  /** Of the largest body after decompression. */
   readonly maxBytes: number;
 }
 
@@ -21,8 +21,9 @@ const DETAIL = {
 } as const;
 
 /**
- * What takes messages of the service's own pipelines into the journal: decompress, validate, store. It resolves once all
- * of them are durable, or were stored before; rejects when one could not be stored, and the batch then has to come again.
+ * Makes the function that stores messages of the service's own pipelines in the journal: it decompresses and validates them.
+ * It resolves when all are durable, or were stored before. It rejects when one could not be stored; the batch must then be
+ * delivered again.
  */
 export function createTake({ ingest, validate, maxBytes }: TakeOptions): Inlet['take'] {
   const takeOne = async (
@@ -31,20 +32,20 @@ export function createTake({ ingest, validate, maxBytes }: TakeOptions): Inlet['
     decoded: Decoded,
   ): Promise<AppendResult> => {
     const { body } = decoded;
-    const { idempotencyKey: key, envelope: known } = readMetadata(properties);
-    const id = key === null ? bodyId(body) : deliveryIdOf(key);
+    const key = saidIn(properties, 'idempotency-key');
+    const known = envelopeIn(properties);
+    const id = key === undefined ? bodyId(body) : deliveryIdOf(key);
     const validation = validate(body, known);
     const { envelope } = validation;
     const event: Event = { ...envelope, id, source, receivedAt, headers: {}, body };
     if (!decoded.ok) {
       const reasons = [{ code: decoded.code, detail: DETAIL[decoded.code] }];
-      // Known by what is kept of it: an erasure could not tell otherwise by what it is known.
+      // Its key is made of what is kept of it, so that an erasure can make it again.
       const kept = { ...event, ...NO_ENVELOPE, ...known };
       return ingest.quarantine(kept, reasons, { dedupKey: messageKey(kept) });
     }
     const dedupKey = messageKey(event);
     if (!validation.fit) return ingest.quarantine(event, validation.reasons, { dedupKey });
-    // The trace continues to wherever the event does.
     const trace = traceOf(properties);
     return ingest.accept(event, { handling: trace === null ? undefined : { trace }, dedupKey });
   };
@@ -55,7 +56,7 @@ export function createTake({ ingest, validate, maxBytes }: TakeOptions): Inlet['
         body: await decodeBody(message.body, message.encoding, maxBytes),
       })),
     );
-    // Only now, and without waiting in between: decompressing takes each its time, and the journal keeps the order.
+    // In one turn, so that the journal has them in their order, however long each took to decompress.
     const taken = decoded.map(({ message, body }) => takeOne(source, message, body));
     for (const result of await Promise.allSettled(taken))
       if (result.status === 'rejected') throw result.reason;
@@ -64,24 +65,10 @@ export function createTake({ ingest, validate, maxBytes }: TakeOptions): Inlet['
 
 const NO_ENVELOPE: Envelope = { type: '', team: null, user: null, clientUser: null };
 
-/** The pipelines' metadata. */
-function readMetadata(properties: Readonly<Record<string, string>>): {
-  readonly idempotencyKey: string | null;
-  readonly envelope: Partial<Envelope>;
-} {
-  const type = saidIn(properties, 'event-type');
-  const team = saidIn(properties, 'team-id');
-  const user = saidIn(properties, 'user-id');
-  const clientUser = saidIn(properties, 'client-user-id');
-  return {
-    idempotencyKey: saidIn(properties, 'idempotency-key') ?? null,
-    envelope: {
-      ...(type === undefined ? {} : { type }),
-      ...(team === undefined ? {} : { team }),
-      ...(user === undefined ? {} : { user }),
-      ...(clientUser === undefined ? {} : { clientUser }),
-    },
-  };
+/** The envelope in the metadata of a message; missing fields are left out. */
+function envelopeIn(properties: IncomingMessage['properties']): Partial<Envelope> {
+  const found = Object.entries(PROPERTIES).map(([field, name]) => [field, saidIn(properties, name)]);
+  return Object.fromEntries(found.filter(([, text]) => text !== undefined)) as Partial<Envelope>;
 }
 
 /** A property by its name with hyphens; older publishers wrote underscores. */
@@ -97,14 +84,21 @@ export function encodingIn(
   return saidIn(properties, name)?.toLowerCase() || null;
 }
 
-/** A body as the publisher had it before compression, or why it could not be told. `body` is then as it came. */
+const PROPERTIES = {
+  type: 'event-type',
+  team: 'team-id',
+  user: 'user-id',
+  clientUser: 'client-user-id',
+} as const satisfies Record<keyof Envelope, string>;
+
+/** A body before its compression; if it cannot be decompressed, the body as it came, and why. */
 type Decoded =
   | { readonly ok: true; readonly body: Buffer }
   | { readonly ok: false; readonly code: 'encoding_unknown' | 'encoding_broken'; readonly body: Buffer };
 
 const unzip = promisify(gunzip);
 
-/** @param maxBytes above which a decompressed body is refused as `encoding_broken`. */
+/** @param maxBytes a larger decompressed body is refused as `encoding_broken` */
 export async function decodeBody(body: Buffer, encoding: string | null, maxBytes: number): Promise<Decoded> {
   if (encoding === null || encoding === '' || encoding === 'identity') return { ok: true, body };
   if (encoding !== 'gzip') return { ok: false, code: 'encoding_unknown', body };

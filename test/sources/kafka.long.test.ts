@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
 import { parseOptions } from '../../src/sources/kafka/config.ts';
-import { toIncoming } from '../../src/sources/kafka/message.ts';
-import { KafkaSource } from '../../src/sources/kafka/source.ts';
+
+import { KafkaSource, toIncoming } from '../../src/sources/kafka/source.ts';
 import { makeSink, put } from '../sinks/kafka-support.ts';
 import { makeContext, signal } from '../sinks/support.ts';
 import { describeOnKafka } from '../support/kafka/cluster.ts';

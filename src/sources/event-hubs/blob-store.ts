@@ -3,12 +3,12 @@ import { messageOf } from '../../core/errors.ts';
 import { loadCredential } from '../../vendors/event-hubs/connection.ts';
 import type { BlobCheckpoints } from './config.ts';
 
-/** Retries are the reader's: it begins anew. */
+/** The source retries, by opening again. */
 const ONCE = 1;
 
 /**
- * The checkpoints and claims of a hub in blobs of a container, laid out as the SDKs of every language do.
- * @param timeout milliseconds one request may take
+ * The checkpoints and claims of a hub in blobs of a container, in the layout of the SDKs of all languages.
+ * @param timeout of one request, milliseconds
  */
 export async function openBlobStore(
   { storage, container: name }: BlobCheckpoints,
@@ -26,7 +26,7 @@ export async function openBlobStore(
   return bounded(new BlobCheckpointStore(container), name, timeout);
 }
 
-/** The same store, whose requests end in time (the SDKs set no limit), and whose errors say what they are about. */
+/** The same store with a time limit, which the SDKs do not have, and with errors that name the container. */
 function bounded(store: CheckpointStore, container: string, timeout: number): CheckpointStore {
   const asking = async <T>(ask: (options: { abortSignal: AbortSignal }) => Promise<T>): Promise<T> => {
     const abortSignal = AbortSignal.timeout(timeout);
@@ -46,11 +46,11 @@ function bounded(store: CheckpointStore, container: string, timeout: number): Ch
   };
 }
 
-/** The line that says why: around it stand the SDK's own words and the ids of the request. */
+/** The line with the reason: the other lines are of the SDK, with the ids of the request. */
 function reasonOf(error: unknown): string {
   const lines = messageOf(error).split('\n');
   const reason = lines.find((line) => line.startsWith(PREFIX))?.slice(PREFIX.length) ?? lines[0] ?? '';
-  // A signature is part of an address that may be quoted.
+  // A quoted address can contain a signature.
   return reason.replaceAll(/([?&]sig=)[^&\s"]*/g, '$1[redacted]');
 }
 

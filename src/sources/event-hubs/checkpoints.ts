@@ -11,11 +11,11 @@ import type {
 /** The offset before the first message. */
 export const BEGINNING = '-1';
 
-/** How the partitions of a hub are read: which of them, from where, and where it is noted how far. */
+/** Which partitions of a hub are read, and where their checkpoints are kept. */
 export interface Checkpoints {
-  /** For the client to be made with; null when it need not know. */
+  /** For the client; null when it has no store. */
   readonly store: CheckpointStore | null;
-  /** Under which name the client claims partitions. */
+  /** The name under which the client claims partitions. */
   readonly owner: string;
   /** Throws when the checkpoints cannot be read now. */
   probe?(client: EventHubConsumerClient): Promise<void>;
@@ -24,9 +24,9 @@ export interface Checkpoints {
     handlers: Handlers,
     how: SubscribeOptions,
   ): Promise<readonly Subscription[]>;
-  /** Notes, at once or soon, that everything of the partition up to and with this message has been taken. */
+  /** Writes a checkpoint, at once or soon: everything in the partition up to and with this message was accepted. */
   save(last: ReceivedEventData, context: PartitionContext): Promise<void>;
-  /** Notes what was to be noted soon, as far as that can be done. No `save` is running. */
+  /** Writes the checkpoints that were to be written soon. Called when no `save` is running. */
   finish?(): Promise<void>;
 }
 

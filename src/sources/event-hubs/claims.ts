@@ -1,31 +1,31 @@
 import type { Checkpoint, CheckpointStore, PartitionOwnership } from '@azure/event-hubs';
 
 export interface ClaimsOptions {
-  /** Where all workers look. */
+  /** Shared by all workers. */
   readonly store: CheckpointStore;
-  /** This worker. */
+  /** The name of this worker. */
   readonly owner: string;
-  /** The place before the first message to read, for a partition never read before; null begins at the beginning. */
+  /** The offset before the first message to read, for a partition that was never read; null begins at the oldest message. */
   readonly firstOf: ((partition: string) => Promise<Pick<Checkpoint, 'offset' | 'sequenceNumber'>>) | null;
 }
 
 /**
- * Who reads which partition, and how far, as the SDK asks for it; another store answers. Settled here is what the SDK
- * leaves open:
- * - A reader whose link was taken away while it was busy connects again, and takes the partition back from the worker
- *   that has claimed it. So it is told at its next batch who has the claim.
- * - A partition that is ours by its claim, but was taken away from us like that, would be read by nobody until the claim
- *   lapses. So it looks free to ourselves, and is claimed again.
- * - The place a partition is first read from is kept before it is read, by whoever holds the claim, and so by one worker
- *   only: a restart would otherwise begin further behind.
+ * The claims and checkpoints of the workers, as the SDK asks for them; another store keeps them. It solves what the SDK does
+ * not:
+ * - A worker that lost its link while it was busy connects again, and takes the partition from the worker that has claimed
+ *   it. `belongsToAnother` lets it stop at its next batch.
+ * - A partition that this worker has claimed, but lost in this way, would not be read until the claim expires. It is shown as
+ *   free to this worker, which then claims it again.
+ * - The first offset of a partition is saved before the partition is read, by the worker with the claim, and so only once:
+ *   otherwise a restart would begin at a later one.
  */
 export class Claims implements CheckpointStore {
   readonly #options: ClaimsOptions;
-  /** Partitions of others, by the last look. */
+  /** Partitions of other workers, when the claims were last listed. */
   readonly #foreign = new Set<string>();
-  /** Partitions that were left, and not claimed since. */
+  /** Partitions that were lost, and not claimed since. */
   readonly #left = new Set<string>();
-  /** By the last claim. */
+  /** Partitions of the last claim. */
   #claimed: readonly string[] = [];
 
   constructor(options: ClaimsOptions) {
@@ -36,7 +36,7 @@ export class Claims implements CheckpointStore {
     return this.#foreign.has(partition);
   }
 
-  /** The partition is no longer read here, although it was not given up. */
+  /** The partition is no longer read here, though its claim was not released. */
   leave(partition: string): void {
     this.#left.add(partition);
   }

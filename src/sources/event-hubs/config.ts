@@ -14,7 +14,7 @@ import {
   type Connection,
 } from '../../vendors/event-hubs/connection.ts';
 
-/** The options about the storage account. */
+/** Options of the storage account. */
 const storageFields = {
   connectionString: optionalText(
     'Connection string of the storage account: `DefaultEndpointsProtocol=…;AccountName=…;AccountKey=…`.',
@@ -32,14 +32,14 @@ const storageFields = {
     ),
 };
 
-/** Packages that the storage needs, by the options as written. */
+/** Packages for the storage. @param options as written */
 function packagesForStorage({ accountUrl }: Readonly<Record<string, unknown>>): string[] {
   return ['@azure/storage-blob', '@azure/eventhubs-checkpointstore-blob', ...packagesForAccess(accountUrl)];
 }
 
 type Fields = Omit<z.output<z.ZodObject<typeof storageFields>>, 'container'>;
 
-/** Tells the two ways apart; adds an issue when they do not agree. */
+/** How to reach the storage account; adds an issue when options do not agree. */
 function readStorage({ accountUrl, ...fields }: Fields, context: z.RefinementCtx): Connection {
   const storage = readAccess(fields, { accountUrl: accountUrl?.replace(/\/$/, '') ?? null }, context);
   if (storage?.by !== 'key') return storage ?? z.NEVER;
@@ -103,10 +103,10 @@ const schema = z
 
 export const { parseOptions, optionsSchema } = optionsOf(schema);
 
-/** What the Event Hubs source works with; times in milliseconds. */
+/** Parsed options of the source; times in milliseconds. */
 export type EventHubsSourceOptions = z.output<typeof schema>;
 
-/** The checkpoints that several workers share; times in milliseconds. */
+/** Parsed options of checkpoints that several workers share; times in milliseconds. */
 export type BlobCheckpoints = z.output<typeof blobStorage>;
 
 /** `journal` is short for `{ type: journal }`. */

@@ -5,7 +5,7 @@ import { hostOf } from '../../vendors/event-hubs/connection.ts';
 import type { EventHubsSourceOptions } from './config.ts';
 import { BEGINNING, type Checkpoints } from './checkpoints.ts';
 
-/** All partitions are read here, and the offset of the last message taken of each lies in the journal. */
+/** Reads all partitions, and keeps the offset of the last accepted message of each in the journal. */
 export class JournalCheckpoints implements Checkpoints {
   readonly store = null;
   readonly owner = randomUUID();
@@ -31,7 +31,7 @@ export class JournalCheckpoints implements Checkpoints {
     return this.#context.checkpoints.save(this.#keyOf(partitionId), offset);
   }
 
-  /** The offset to read behind. A `latest` is looked up and kept, or a restart would skip what has come meanwhile. */
+  /** The offset to read behind. `latest` is saved as an offset: a restart would skip the messages since. */
   async #startOf(client: EventHubConsumerClient, partition: string): Promise<string> {
     const key = this.#keyOf(partition);
     const saved = await this.#context.checkpoints.load(key);
@@ -43,7 +43,7 @@ export class JournalCheckpoints implements Checkpoints {
     return offset;
   }
 
-  /** Offsets mean something in one hub of one namespace only, and each consumer group reads for itself. */
+  /** Offsets belong to one hub of one namespace, and each consumer group reads for itself. */
   #keyOf(partition: string): string {
     const { connection, hub, consumerGroup } = this.#options;
     return [this.#context.name, hostOf(connection), hub, consumerGroup, partition].join('/');

@@ -11,27 +11,27 @@ import { Claims } from './claims.ts';
 import type { EventHubsSourceOptions } from './config.ts';
 import { BEGINNING, type Checkpoints } from './checkpoints.ts';
 
-/** Milliseconds between two checkpoints of a partition: each is a request that is paid for, and batches can be small. */
-const NOTE_EVERY = 1000;
-/** What the SDK answers, and is told, when another worker reads the partition now; and how the hub says it. */
+/** Milliseconds between two checkpoints of a partition: each request costs money, and batches can be small. */
+const SAVE_EVERY = 1000;
+/** The SDK's code when another worker reads the partition now, and the hub's condition. */
 const TAKEN_AWAY = 'ReceiverDisconnectedError';
 const STOLEN = 'amqp:link:stolen';
 
 /**
- * Several workers share the partitions. The SDK balances them: each worker claims its part in a store that all can see,
- * renews its claims, and takes over what has not been renewed. How far each partition has been read lies there too, a
- * moment late: what was read since is read again by whoever takes the partition over.
+ * Shares the partitions among several workers. The SDK balances them: each worker claims its part in a store that all can
+ * see, renews its claims, and takes over claims that were not renewed. The checkpoints are in that store too, up to a second
+ * late: a worker that takes over a partition reads the messages since again.
  */
 export class SharedCheckpoints implements Checkpoints {
   readonly owner = randomUUID();
   readonly store: Claims;
   readonly #options: EventHubsSourceOptions;
   readonly #context: SourceContext;
-  /** Partitions another worker took away while they were read; what is noted of them would only set it back. */
+  /** Partitions that another worker took over while they were read: a checkpoint from here could set it back. */
   readonly #takenAway = new WeakSet<PartitionContext>();
-  /** The last message taken of each partition, until it is noted. */
-  readonly #taken = new Map<PartitionContext, ReceivedEventData>();
-  readonly #notedAt = new WeakMap<PartitionContext, number>();
+  /** The last accepted message of each partition, until its checkpoint is written. */
+  readonly #accepted = new Map<PartitionContext, ReceivedEventData>();
+  readonly #savedAt = new WeakMap<PartitionContext, number>();
   #client: EventHubConsumerClient | null = null;
 
   constructor(options: EventHubsSourceOptions, context: SourceContext, store: CheckpointStore) {
@@ -53,13 +53,13 @@ export class SharedCheckpoints implements Checkpoints {
     const subscription = client.subscribe(
       {
         processEvents: async (events, context) => {
-          // The one way to have the SDK end the reading of a single partition.
+          // Only an error makes the SDK stop reading a single partition.
           if (this.store.belongsToAnother(context.partitionId)) throw takenAway();
-          if (events.length === 0) await this.#note(context);
+          if (events.length === 0) await this.#write(context);
           else await processEvents(events, context);
         },
         processError: async (error, context) => {
-          // Said while we let go of it: the SDK takes that for a failed close, and says no more.
+          // During a close the SDK reports this as an error, and then nothing else.
           if (isStolen(error)) this.#left(context, 'OwnershipLost');
           else if (!isTakenAway(error)) await processError(error, context);
         },
@@ -74,13 +74,13 @@ export class SharedCheckpoints implements Checkpoints {
 
   async save(last: ReceivedEventData, context: PartitionContext): Promise<void> {
     if (this.#takenAway.has(context)) return;
-    this.#taken.set(context, last);
-    const notedAt = this.#notedAt.get(context) ?? Number.NEGATIVE_INFINITY;
-    if (this.#context.clock.monotonic() - notedAt >= NOTE_EVERY) await this.#note(context);
+    this.#accepted.set(context, last);
+    const savedAt = this.#savedAt.get(context) ?? Number.NEGATIVE_INFINITY;
+    if (this.#context.clock.monotonic() - savedAt >= SAVE_EVERY) await this.#write(context);
   }
 
   async finish(): Promise<void> {
-    await Promise.allSettled(Array.from(this.#taken.keys(), (context) => this.#note(context)));
+    await Promise.allSettled(Array.from(this.#accepted.keys(), (context) => this.#write(context)));
   }
 
   #left(context: PartitionContext, reason: string): void {
@@ -89,15 +89,15 @@ export class SharedCheckpoints implements Checkpoints {
     log.info({ source: name, partition, reason }, 'partition left');
     if (reason !== 'OwnershipLost') return;
     this.#takenAway.add(context);
-    this.#taken.delete(context);
+    this.#accepted.delete(context);
     this.store.leave(partition);
   }
 
-  async #note(context: PartitionContext): Promise<void> {
-    const last = this.#taken.get(context);
+  async #write(context: PartitionContext): Promise<void> {
+    const last = this.#accepted.get(context);
     if (last === undefined || this.store.belongsToAnother(context.partitionId)) return;
-    this.#taken.delete(context);
-    this.#notedAt.set(context, this.#context.clock.monotonic());
+    this.#accepted.delete(context);
+    this.#savedAt.set(context, this.#context.clock.monotonic());
     await context.updateCheckpoint(last);
   }
 

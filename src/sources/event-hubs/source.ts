@@ -1,14 +1,15 @@
 import type { EventHubConsumerClient, PartitionContext, ReceivedEventData } from '@azure/event-hubs';
+import type { IncomingMessage } from '../../core/ingest.ts';
 import type { Deliver, Source, SourceContext } from '../../core/source.ts';
 import { orAborted, untilAborted } from '../../lib/abort.ts';
+import { loadCredential } from '../../vendors/event-hubs/connection.ts';
 import { toFailure } from '../../vendors/event-hubs/failure.ts';
 import { openBlobStore } from './blob-store.ts';
-import { createClient } from './client.ts';
 import type { EventHubsSourceOptions } from './config.ts';
 import { JournalCheckpoints } from './journal-checkpoints.ts';
-import { toIncoming } from './message.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import { SharedCheckpoints } from './shared-checkpoints.ts';
+import { encodingIn } from '../take.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
 
@@ -16,11 +17,11 @@ export function createSource(options: EventHubsSourceOptions, context: SourceCon
   return new EventHubsSource(options, context);
 }
 
-/** Messages of one partition that are handed on together, at most. */
+/** Most messages in a batch, which is of one partition. */
 const BATCH = 256;
-/** Seconds after which the SDK looks whether the connection is still there while nothing comes. */
-const LOOK = 1;
-const HOW = { maxBatchSize: BATCH, maxWaitTimeInSeconds: LOOK, skipParsingBodyAsJson: true };
+/** Seconds without a message after which the SDK checks the connection. */
+const CHECK_AFTER = 1;
+const HOW = { maxBatchSize: BATCH, maxWaitTimeInSeconds: CHECK_AFTER, skipParsingBodyAsJson: true };
 
 interface Opened {
   readonly client: EventHubConsumerClient;
@@ -28,12 +29,12 @@ interface Opened {
 }
 
 /**
- * Reads the partitions of a hub, each in its order, and remembers for each the last message that was taken: all of them
- * with its checkpoints in the journal, or its share of them with checkpoints that several workers can see.
+ * Reads the partitions of a hub, each in its order, and remembers the last accepted message of each: all partitions with
+ * checkpoints in the journal, or its share of them with checkpoints that several workers can see.
  *
- * Modes: new → open (by `open`: connected, checkpoints found) → reading (by `run`) → closed. Whatever goes wrong while
- * reading ends `run` with an error, after what was handed on has been settled; `open` then begins anew behind the
- * checkpoints. The SDK would continue behind a message that was not taken: that is why nothing is left to its own retrying.
+ * Modes: new → open (by `open`: connected, checkpoints found) → reading (by `run`) → closed. An error while reading ends
+ * `run`, after what was delivered is settled; after another `open`, reading continues behind the checkpoints. Retries of the
+ * SDK are not used: it would continue behind a message that was not accepted.
  */
 export class EventHubsSource implements Source {
   readonly #options: EventHubsSourceOptions;
@@ -46,7 +47,7 @@ export class EventHubsSource implements Source {
   }
 
   async open(signal: AbortSignal): Promise<void> {
-    // A connection that is gone may never answer that it is closed.
+    // A lost connection may never answer to a close.
     await this.close(AbortSignal.any([signal, AbortSignal.timeout(this.#options.timeout)]));
     const checkpoints = await this.#checkpointsOf();
     const client = await createClient(this.#options, checkpoints);
@@ -67,7 +68,7 @@ export class EventHubsSource implements Source {
     const taking = new Set<Promise<void>>();
     let subscriptions: Awaited<ReturnType<Checkpoints['subscribe']>> = [];
     let ended = false;
-    // At once, so that nothing follows a message that was not taken.
+    // At once, so that nothing follows a message that was not accepted.
     const fail = (error: unknown): void => {
       ended = true;
       failed.reject(error);
@@ -79,7 +80,7 @@ export class EventHubsSource implements Source {
       if (last !== undefined) await checkpoints.save(last, context);
     };
     const handlers = {
-      // The SDK waits for it before it asks for more of the partition.
+      // The SDK waits for the result before it reads more of the partition.
       processEvents: async (events: readonly ReceivedEventData[], context: PartitionContext) => {
         if (ended || events.length === 0) return;
         const taken = take(events, context);
@@ -97,7 +98,7 @@ export class EventHubsSource implements Source {
     } finally {
       ended = true;
       const deadline = AbortSignal.timeout(this.#options.timeout);
-      // First, so that the last checkpoints stand before another worker may take over.
+      // First, so that the last checkpoints are written before another worker takes over.
       await orAborted(
         Promise.allSettled(taking).then(() => checkpoints.finish?.()),
         deadline,
@@ -124,4 +125,61 @@ export class EventHubsSource implements Source {
   #explained(error: unknown): Error {
     return new Error(`event hub ${this.#options.hub}: ${toFailure(error).reason}`, { cause: error });
   }
+}
+
+/** How often a claim is renewed before it expires. */
+const RENEWALS = 6;
+
+/** A client of one hub and consumer group, not yet connected. */
+async function createClient(
+  { connection, hub, consumerGroup, timeout, checkpoints }: EventHubsSourceOptions,
+  { store, owner }: Pick<Checkpoints, 'store' | 'owner'>,
+): Promise<EventHubConsumerClient> {
+  const { EventHubConsumerClient: Client } = await import('@azure/event-hubs');
+  const options = {
+    identifier: owner,
+    retryOptions: { maxRetries: 0, timeoutInMs: timeout },
+    ...(checkpoints.type === 'journal' ? {} : { loadBalancingOptions: balance(checkpoints.takeOverAfter) }),
+  };
+  if (connection.by === 'key') {
+    const { connectionString } = connection;
+    if (store === null) return new Client(consumerGroup, connectionString, hub, options);
+    return new Client(consumerGroup, connectionString, hub, store, options);
+  }
+  const { address: namespace, clientId } = connection;
+  const credential = await loadCredential(clientId);
+  if (store === null) return new Client(consumerGroup, namespace, hub, credential, options);
+  return new Client(consumerGroup, namespace, hub, credential, store, options);
+}
+
+/** @param takeOverAfter milliseconds */
+function balance(takeOverAfter: number) {
+  return {
+    // Claims all of its share at once; one partition at a time would leave a large hub unread for minutes after a start.
+    strategy: 'greedy' as const,
+    updateIntervalInMs: takeOverAfter / RENEWALS,
+    partitionOwnershipExpirationIntervalInMs: takeOverAfter,
+  };
+}
+
+/** @param now milliseconds since the epoch, for a message without the time of its arrival in the hub */
+function toIncoming({ body, properties, enqueuedTimeUtc }: ReceivedEventData, now: number): IncomingMessage {
+  const texts: Record<string, string> = {};
+  for (const [name, value] of Object.entries(properties ?? {}))
+    if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
+      texts[name] = String(value);
+  return {
+    body: bytesOf(body),
+    encoding: encodingIn(texts, 'content-encoding'),
+    properties: texts,
+    receivedAt: enqueuedTimeUtc instanceof Date ? enqueuedTimeUtc.getTime() : now,
+  };
+}
+
+/** The SDK has data sections as buffers. Any other body becomes its JSON. */
+function bytesOf(body: unknown): Buffer {
+  if (Buffer.isBuffer(body)) return body;
+  if (body instanceof Uint8Array) return Buffer.from(body);
+  if (Array.isArray(body) && body.every((part) => Buffer.isBuffer(part))) return Buffer.concat(body);
+  return Buffer.from(typeof body === 'string' ? body : (JSON.stringify(body) ?? ''));
 }

@@ -33,15 +33,13 @@ const schema = z
     }),
   })
   .transform(({ brokers, tls, sasl, ...options }, context) => {
-    return {
-      connection: readConnection({ brokers, tls, sasl }, (issue) => context.addIssue(issue)),
-      ...options,
-    };
+    const connection = readConnection({ brokers, tls, sasl }, (issue) => context.addIssue(issue));
+    return { connection, ...options };
   });
 
 export const { parseOptions, optionsSchema } = optionsOf(schema);
 
-/** What the Kafka source works with: sizes in bytes, times in milliseconds. */
+/** Parsed options of the source: sizes in bytes, times in milliseconds. */
 export type KafkaSourceOptions = z.output<typeof schema>;
 
 export function describe(): SourceDescription {

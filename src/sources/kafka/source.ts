@@ -1,10 +1,11 @@
 import type { Consumer, ConsumerOptions, Message, MessagesStream } from '@platformatic/kafka';
+import type { IncomingMessage } from '../../core/ingest.ts';
 import type { Deliver, Source, SourceContext } from '../../core/source.ts';
 import { orAborted, untilAborted, within } from '../../lib/abort.ts';
 import { clientOptions, quiet } from '../../vendors/kafka/connection.ts';
 import { toFailure } from '../../vendors/kafka/failure.ts';
 import type { KafkaSourceOptions } from './config.ts';
-import { toIncoming } from './message.ts';
+import { encodingIn } from '../take.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
 
@@ -12,21 +13,21 @@ export function createSource(options: KafkaSourceOptions, context: SourceContext
   return new KafkaSource(options, context);
 }
 
-/** Messages that are handed on together, at most. */
+/** Most messages in a batch. */
 const BATCH = 256;
-/** Messages held here below which more are fetched: few, as each can be large. */
-const HELD = 64;
-/** Milliseconds that a broker waits for a message before it says that there is none. */
+/** With fewer messages here, more are fetched: few, because each can be large. */
+const LOW_WATER = 64;
+/** Milliseconds that a broker waits for a message before it answers that there is none. */
 const WAIT = 500;
-/** Heartbeats in the time after which silence counts. */
+/** Heartbeats in a session. */
 const HEARTBEATS = 6;
 
 /**
- * Reads its share of a topic's partitions, each in its order, and commits an offset once everything before it has been
- * taken. When partitions change hands, what was taken and not committed is read again by whoever has them then.
+ * Reads its share of a topic's partitions, each in its order, and commits an offset when everything before it was accepted.
+ * When partitions change hands, their next consumer reads again what was not committed.
  *
- * Modes: new → open (by `open`) → reading (by `run`) → closed. Whatever goes wrong while reading ends `run` with an error;
- * `open` then begins anew, behind the offsets that are committed.
+ * Modes: new → open (by `open`) → reading (by `run`) → closed. An error while reading ends `run`; after another `open`,
+ * reading continues behind the committed offsets.
  */
 export class KafkaSource implements Source {
   readonly #options: KafkaSourceOptions;
@@ -45,7 +46,7 @@ export class KafkaSource implements Source {
     const { Consumer: Client } = await import('@platformatic/kafka');
     const options: ConsumerOptions<Buffer, Buffer, Buffer, Buffer> = {
       ...clientOptions(connection, timeout),
-      // To join is answered once every other member has, or counts as gone.
+      // A join is answered when every other member has joined, or counts as gone.
       requestTimeout: session + timeout,
       groupId: group,
       sessionTimeout: session,
@@ -56,7 +57,7 @@ export class KafkaSource implements Source {
     };
     const consumer = new Client(options);
     quiet(consumer);
-    // Another look follows at each try; `run` listens for what matters then.
+    // `run` listens for errors; those before it are not needed.
     consumer.on('error', () => undefined);
     this.#consumer = consumer;
     try {
@@ -97,7 +98,7 @@ export class KafkaSource implements Source {
     }
   }
 
-  /** Leaves the group, so that others need not wait until this one counts as gone. */
+  /** Leaves the group, so that other members do not wait for the end of the session. */
   async close(signal: AbortSignal): Promise<void> {
     const consumer = this.#consumer;
     this.#consumer = null;
@@ -118,22 +119,22 @@ export class KafkaSource implements Source {
       autocommit: false,
       maxBytes: fetchBytes,
       maxWaitTime: WAIT,
-      highWaterMark: HELD,
+      highWaterMark: LOW_WATER,
     });
     quiet(stream);
     stream.on('error', fail);
-    // Reads by hand: a stream that flows would hand on one message while another is being taken.
+    // Paused: a flowing stream would pass on messages during a delivery.
     stream.on('readable', () => undefined);
     return stream;
   }
 
-  /** Notes that all of the batch need not come again. During a change of hands it comes again, which does no harm. */
+  /** Commits the batch. Partitions that change hands at this moment are read again, which does no harm. */
   async #commit(consumer: Consumer, batch: readonly Message[]): Promise<void> {
     const { topic } = this.#options;
-    const mine = consumer.assignments?.find((each) => each.topic === topic)?.partitions ?? [];
+    const own = consumer.assignments?.find((each) => each.topic === topic)?.partitions ?? [];
     const last = new Map(batch.map((message) => [message.partition, message]));
     const offsets = [...last.values()]
-      .filter(({ partition }) => mine.includes(partition))
+      .filter(({ partition }) => own.includes(partition))
       .map(({ partition, offset, leaderEpoch }) => ({ topic, partition, offset: offset + 1n, leaderEpoch }));
     if (offsets.length === 0) return;
     try {
@@ -152,7 +153,7 @@ export class KafkaSource implements Source {
   }
 }
 
-/** What there is, as soon as there is something. */
+/** The next messages; waits for the first one. */
 async function next(stream: MessagesStream<Buffer, Buffer, Buffer, Buffer>): Promise<Message[]> {
   const batch: Message[] = [];
   for (;;) {
@@ -163,14 +164,28 @@ async function next(stream: MessagesStream<Buffer, Buffer, Buffer, Buffer>): Pro
     }
     if (batch.length > 0) return batch;
     if (stream.destroyed || stream.readableEnded) throw new Error('the connection to the brokers has ended');
-    await new Promise<void>((resolve) => {
-      const settle = (): void => {
-        stream.off('readable', settle);
-        stream.off('close', settle);
-        resolve();
-      };
-      stream.once('readable', settle);
-      stream.once('close', settle);
-    });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    stream.once('readable', resolve).once('close', resolve);
+    await promise;
+    stream.off('readable', resolve).off('close', resolve);
   }
+}
+
+/**
+ * The record as it is in the topic: still compressed, with the headers from its publisher. A missing value is empty.
+ * @param now milliseconds since the epoch, for a record without a time, or with one in the future
+ */
+export function toIncoming(
+  { value, headerEntries, timestamp }: Pick<Message, 'value' | 'headerEntries' | 'timestamp'>,
+  now: number,
+): IncomingMessage {
+  const properties = Object.fromEntries(
+    headerEntries.map(([name, text]) => [String(name ?? ''), String(text ?? '')]),
+  );
+  return {
+    body: value ?? Buffer.alloc(0),
+    encoding: encodingIn(properties, 'content-encoding'),
+    properties,
+    receivedAt: timestamp > 0n && timestamp <= BigInt(now) ? Number(timestamp) : now,
+  };
 }

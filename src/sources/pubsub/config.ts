@@ -31,7 +31,7 @@ const schema = z.strictObject({
 
 export const { parseOptions, optionsSchema } = optionsOf(schema);
 
-/** What the Pub/Sub source works with; sizes in bytes, times in milliseconds. */
+/** Parsed options of the source; sizes in bytes, times in milliseconds. */
 export type PubSubSourceOptions = z.output<typeof schema>;
 
 export function describe(): SourceDescription {

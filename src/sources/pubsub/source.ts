@@ -1,11 +1,12 @@
 import type { Message, PubSub, Subscription } from '@google-cloud/pubsub';
 import { messageOf } from '../../core/errors.ts';
+import type { IncomingMessage } from '../../core/ingest.ts';
 import type { Deliver, Source, SourceContext } from '../../core/source.ts';
 import { orAborted, untilAborted, within } from '../../lib/abort.ts';
 import { createPubSub } from '../../vendors/pubsub/connection.ts';
 import { codeOf, PERMISSION_DENIED } from '../../vendors/pubsub/failure.ts';
 import type { PubSubSourceOptions } from './config.ts';
-import { toIncoming } from './message.ts';
+import { encodingIn } from '../take.ts';
 
 export { parseOptions, optionsSchema, describe } from './config.ts';
 
@@ -14,12 +15,11 @@ export function createSource(options: PubSubSourceOptions, _context: SourceConte
 }
 
 /**
- * Reads a subscription. The subscription itself remembers what has been taken, by the acknowledgements; whatever is held
- * here and not acknowledged when reading ends is given back. The SDK keeps the deadlines of what is held from lapsing,
- * and connects again by itself when the connection is lost.
+ * Reads a subscription, which remembers what was acknowledged. Messages that are held here and not acknowledged when reading
+ * ends go back to the service. The SDK extends their deadlines, and connects again when the connection is lost.
  *
- * Modes: new → open (by `open`) → reading (by `run`) → closed. A batch that is not taken, and an error that connecting
- * again cannot mend, end `run` with an error; `open` then begins anew.
+ * Modes: new → open (by `open`) → reading (by `run`) → closed. A batch that is not accepted, and an error that remains after
+ * connecting again, end `run` with an error; then `open` has to be called again.
  */
 export class PubSubSource implements Source {
   readonly #options: PubSubSourceOptions;
@@ -29,15 +29,15 @@ export class PubSubSource implements Source {
     this.#options = options;
   }
 
-  /** Looks whether the subscription exists. The right to look is not needed for reading, so it may be lacking. */
+  /** Checks that the subscription exists, if it has the right to: reading does not need that right. */
   async open(signal: AbortSignal): Promise<void> {
     await this.close(signal);
     const client = await createPubSub(this.#options);
     this.#opened = client;
     const { subscription, timeout } = this.#options;
     try {
-      const look = client.subscription(subscription).getMetadata({ timeout, retry: null });
-      await within(look, timeout, signal, new Error(`no answer in ${timeout} ms`));
+      const metadata = client.subscription(subscription).getMetadata({ timeout, retry: null });
+      await within(metadata, timeout, signal, new Error(`no answer in ${timeout} ms`));
     } catch (error) {
       if (codeOf(error) !== PERMISSION_DENIED) throw this.#explained(error);
     }
@@ -53,7 +53,7 @@ export class PubSubSource implements Source {
       await Promise.race([reading.failed, untilAborted(signal)]);
     } finally {
       await reading.end();
-      // Sends the acknowledgements that are still here, and gives everything else back.
+      // Sends the last acknowledgements, and gives all other messages back.
       const closed = subscription.close().catch(() => undefined);
       await orAborted(closed, AbortSignal.timeout(this.#options.timeout));
     }
@@ -70,7 +70,7 @@ export class PubSubSource implements Source {
     const { held, subscription, timeout } = this.#options;
     return client.subscription(subscription, {
       flowControl: { maxMessages: held.messages, maxBytes: held.bytes, allowExcessMessages: false },
-      // Each further stream would be allowed to hold as much again.
+      // Each stream may hold as much.
       streamingOptions: { maxStreams: 1 },
       closeOptions: {
         behavior: SubscriptionCloseBehaviors.NackImmediately,
@@ -85,22 +85,22 @@ export class PubSubSource implements Source {
   }
 }
 
-/** Messages that are handed on together, at most. */
+/** Most messages in a batch. */
 const BATCH = 256;
 
 /**
- * Hands messages on, one batch at a time in order of arrival; the next gathers meanwhile. A message is acknowledged once
- * the `deliver` that took it has resolved.
+ * Delivers messages in batches, one at a time, in order of arrival. A message is acknowledged when its `deliver` has
+ * resolved.
  *
- * Modes: idle ⇄ taking (a batch is on its way) → ended (by `end`, or by a batch that was not taken): nothing more is
- * handed on or acknowledged, so that nothing follows a message that was not taken.
+ * Modes: idle ⇄ delivering (a batch is in flight) → ended (by `end`, or by a batch that was not accepted): nothing more is
+ * delivered or acknowledged, so that nothing follows a message that was not accepted.
  */
 class Reading {
   readonly #deliver: Deliver;
   readonly #failed = Promise.withResolvers<never>();
-  #mode: 'idle' | 'taking' | 'ended' = 'idle';
-  #waiting: Message[] = [];
-  #taking: Promise<void> = Promise.resolve();
+  #mode: 'idle' | 'delivering' | 'ended' = 'idle';
+  readonly #waiting: Message[] = [];
+  #delivering: Promise<void> = Promise.resolve();
 
   constructor(deliver: Deliver) {
     this.#deliver = deliver;
@@ -115,9 +115,9 @@ class Reading {
   add(message: Message): void {
     if (this.#mode === 'ended') return;
     this.#waiting.push(message);
-    if (this.#mode === 'taking') return;
-    this.#mode = 'taking';
-    this.#taking = this.#take();
+    if (this.#mode === 'delivering') return;
+    this.#mode = 'delivering';
+    this.#delivering = this.#deliverAll();
   }
 
   fail(error: unknown): void {
@@ -125,23 +125,36 @@ class Reading {
     this.#failed.reject(error);
   }
 
-  /** Resolves once the batch that is on its way, if any, is settled. */
+  /** Resolves when the batch in flight, if any, is settled. */
   async end(): Promise<void> {
     this.#mode = 'ended';
-    await this.#taking;
+    await this.#delivering;
   }
 
-  async #take(): Promise<void> {
+  async #deliverAll(): Promise<void> {
     try {
-      while (this.#mode === 'taking' && this.#waiting.length > 0) {
-        const batch = this.#waiting.slice(0, BATCH);
-        this.#waiting = this.#waiting.slice(BATCH);
+      while (this.#mode === 'delivering' && this.#waiting.length > 0) {
+        const batch = this.#waiting.splice(0, BATCH);
         await this.#deliver(batch.map(toIncoming));
         for (const message of batch) message.ack();
       }
     } catch (error) {
       this.fail(error);
     }
-    if (this.#mode === 'taking') this.#mode = 'idle';
+    if (this.#mode === 'delivering') this.#mode = 'idle';
   }
+}
+
+/** The message as it is in the subscription: still compressed, with the attributes from its publisher. */
+export function toIncoming({
+  data,
+  attributes,
+  publishTime,
+}: Pick<Message, 'data' | 'attributes'> & { readonly publishTime: Date }): IncomingMessage {
+  return {
+    body: data,
+    encoding: encodingIn(attributes, 'blob-codec'),
+    properties: { ...attributes },
+    receivedAt: publishTime.getTime(),
+  };
 }
