@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import type { Share } from './budget.ts';
-import { type Bytes, type Refusal, CROWDED, FORGERIES, GONE, readBytes } from './bytes.ts';
+import type { Reservation } from './budget.ts';
+import { type Bytes, type Refusal, CROWDED, OVER_BUDGET, GONE, readBytes } from './bytes.ts';
 import {
   type Compression,
   decompress,
@@ -14,70 +14,71 @@ import type { Sender, UnverifiedWork } from './unverified.ts';
 
 export type BodyResult = Bytes | Refusal;
 
-/** A compressed body may become this large whatever its ratio, and one of a tenth of that goes straight through. */
+/** Decompressed size that is accepted whatever the ratio; a body of about an eighth of it is decompressed at once. */
 const SMALL_BYTES = 64 * 1024;
 const LIKELY_RATIO = 8;
-/** How a costly delivery asks whether what is done for it before it is verified may begin. */
+
+/** Asks whether the work for a costly delivery, which is not verified yet, may begin. */
 export interface Gate {
   readonly unverified: UnverifiedWork;
   readonly sender: Sender;
-  /** Whether it was answered while it waited. */
+  /** True when the delivery was answered while it waited. */
   isEnded(): boolean;
 }
 
 /**
- * Reads a request's body and undoes its encoding. Never holds more than `maxBodyBytes` of either form. Nobody has verified
- * it yet, and a few bytes can ask for the whole limit, so what they may become is bound by their number.
- * @param length declared length in bytes, `null` if it comes in chunks.
- * @param share counts what is held; the caller releases it.
+ * Reads a request's body and decompresses it. Never has more than `maxBodyBytes` of either form. The decompressed size is
+ * limited by the number of compressed bytes: the body is not verified yet, and a few bytes can become many.
+ * @param length declared length in bytes; null if the body comes in chunks
+ * @param memory the caller releases it
  * @param gate null for a body without encoding, of a delivery that is not costly
- * @param settle called once, or `fail` is for what nobody expects
+ * @param settle called once; or `fail`, with an unexpected error
  */
 export function readBody(
   request: IncomingMessage,
   encoding: Encoding,
   length: number | null,
   limits: Stages['limits'],
-  share: Share,
+  memory: Reservation,
   gate: Gate | null,
   fail: (error: unknown) => void,
   settle: (result: BodyResult) => void,
 ): void {
   const plainLength = encoding === 'identity' ? length : null;
-  readBytes(request, plainLength, limits.maxBodyBytes, share, (read) => {
+  readBytes(request, plainLength, limits.maxBodyBytes, memory, (read) => {
     if (gate === null || !read.ok) return settle(read);
     gate.unverified.ask(gate.sender, (isAllowed) => {
-      if (!isAllowed || gate.isEnded()) settle(isAllowed ? GONE : FORGERIES);
+      if (!isAllowed || gate.isEnded()) settle(isAllowed ? GONE : OVER_BUDGET);
       else if (encoding === 'identity') settle(read);
-      else undo(encoding, read.body, limits, share, gate).then(settle, fail);
+      else decompressBody(encoding, read.body, limits, memory, gate).then(settle, fail);
     });
   });
 }
 
-async function undo(
+async function decompressBody(
   encoding: Compression,
   bytes: Buffer,
   { maxBodyBytes, maxDecompressionRatio }: Stages['limits'],
-  share: Share,
+  memory: Reservation,
   { unverified, sender, isEnded }: Gate,
 ): Promise<BodyResult> {
   const most = Math.min(maxBodyBytes, Math.max(SMALL_BYTES, bytes.length * maxDecompressionRatio));
   if (bytes.length * LIKELY_RATIO <= SMALL_BYTES) {
     const limit = Math.min(most, SMALL_BYTES);
     const done = decompressSmall(bytes, encoding, limit);
-    share.work += workOf(done, encoding, limit);
-    if (done.ok) return share.take(done.body.length) ? done : CROWDED;
+    memory.work += workOf(done, encoding, limit);
+    if (done.ok) return memory.take(done.body.length) ? done : CROWDED;
     if (!done.tooLarge || limit === most) return refusalFor(done, encoding, limit, maxBodyBytes);
   }
   const result = await unverified.run(sender, async (): Promise<BodyResult> => {
     if (isEnded()) return GONE;
-    if (!share.take(most)) return CROWDED;
+    if (!memory.take(most)) return CROWDED;
     const done = await decompress(bytes, encoding, most);
-    share.work += workOf(done, encoding, most);
-    share.give(done.ok ? most - done.body.length : most);
+    memory.work += workOf(done, encoding, most);
+    memory.give(done.ok ? most - done.body.length : most);
     return done.ok ? done : refusalFor(done, encoding, most, maxBodyBytes);
   });
-  return result ?? FORGERIES;
+  return result ?? OVER_BUDGET;
 }
 
 function workOf(done: Decompressed, encoding: Compression, limit: number): number {

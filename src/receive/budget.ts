@@ -1,5 +1,5 @@
-/** Counts the bytes of all bodies in memory. */
-export class Budget {
+/** Bytes of all bodies in memory, and their limit. */
+export class MemoryBudget {
   readonly max: number;
   used = 0;
 
@@ -7,25 +7,26 @@ export class Budget {
     this.max = max;
   }
 
-  /** What one request holds of it; given back with `release`. */
-  share(): Share {
-    return new Share(this);
+  /** An empty reservation for one request, which has to be released. */
+  reserve(): Reservation {
+    return new Reservation(this);
   }
 }
 
-export class Share {
-  readonly #budget: Budget;
+/** The part of the budget that one request uses. */
+export class Reservation {
+  readonly #budget: MemoryBudget;
   #bytes = 0;
-  /** What the request has cost so far, in bytes read, decompressed or hashed. */
+  /** Bytes read, decompressed or hashed for the request. */
   work = 0;
-  /** Pieces in which its body has come so far. */
+  /** Pieces of its body that have come. */
   pieces = 0;
 
-  constructor(budget: Budget) {
+  constructor(budget: MemoryBudget) {
     this.#budget = budget;
   }
 
-  /** @returns whether there was room. */
+  /** @returns false when the budget has too little room */
   take(bytes: number): boolean {
     if (this.#budget.used + bytes > this.#budget.max) return false;
     this.#budget.used += bytes;
@@ -33,7 +34,7 @@ export class Share {
     return true;
   }
 
-  /** Gives back a part of what was taken. */
+  /** Gives back a part. */
   give(bytes: number): void {
     this.#budget.used -= bytes;
     this.#bytes -= bytes;

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { getRawBody } from 'raw-body';
-import type { Share } from './budget.ts';
+import type { Reservation } from './budget.ts';
 import { skipBody } from './parser.ts';
 
 export interface Bytes {
@@ -20,7 +20,7 @@ export type Refusal =
         | 'address_over_budget';
       readonly detail: string;
     }
-  /** The sender went away, or was cut off, before the body was complete. */
+  /** The connection ended before the body was complete. */
   | { readonly ok: false; readonly code: 'gone' };
 
 export const GONE: Refusal = { ok: false, code: 'gone' };
@@ -29,12 +29,12 @@ export const CROWDED: Refusal = {
   code: 'overloaded',
   detail: 'too many bodies are being received',
 };
-export const FORGERIES = {
+export const OVER_BUDGET = {
   ok: false,
   code: 'address_over_budget',
   detail: 'try again later, or from another address',
 } as const satisfies Refusal;
-const CRUMBLED: Refusal = {
+const TOO_MANY_PIECES: Refusal = {
   ok: false,
   code: 'body_in_pieces',
   detail: 'the body arrived in too many small pieces',
@@ -46,39 +46,39 @@ const INCOMPLETE: Refusal = {
 };
 
 /**
- * What a piece takes beside its bytes: memory, and as much work as so many bytes. Beyond the free ones, pieces must be of this
- * size on average; packets are far above it.
+ * Memory of a piece besides its bytes, and its work in bytes. After the first `FREE_PIECES`, pieces must have this size on
+ * average; packets are much larger.
  */
 const PIECE_BYTES = 256;
 const FREE_PIECES = 64;
 
 /**
- * Reads the bytes of a request's body as they travel. Almost all bodies are plain and declare their length: reading those here
- * takes less of the receiving thread than raw-body does, which reads the others.
+ * Reads the bytes of a request's body, still compressed. Almost all bodies are plain and declare their length: reading them
+ * here takes less time of the receiving thread than raw-body, which reads the others.
  * @param length declared length of a plain body, at most `limit`; null for one that is compressed or comes in chunks
- * @param share counts what is held; the caller releases it.
- * @param done called once. By a callback, for a promise would have every body wait for another turn.
+ * @param memory the caller releases it
+ * @param done called once; a promise would delay each body by a turn
  */
 export function readBytes(
   request: IncomingMessage,
   length: number | null,
   limit: number,
-  share: Share,
+  memory: Reservation,
   done: (result: Bytes | Refusal) => void,
 ): void {
   const end = (result: Bytes | Refusal): void => {
-    // What is left of the body is for whoever answers to deal with.
+    // The answer decides what happens to the rest of the body.
     if (!result.ok && !request.complete) skipBody(request);
     done(result);
   };
-  if (length === null) readToEnd(request, limit, share, end);
-  else readDeclared(request, length, share, end);
+  if (length === null) readToEnd(request, limit, memory, end);
+  else readDeclared(request, length, memory, end);
 }
 
 function readDeclared(
   request: IncomingMessage,
   length: number,
-  share: Share,
+  memory: Reservation,
   done: (result: Bytes | Refusal) => void,
 ): void {
   let pieces: Buffer<ArrayBuffer>[] = [];
@@ -97,7 +97,7 @@ function readDeclared(
   const add = (piece: Buffer<ArrayBuffer>): void => {
     pieces.push(piece);
     bytes += piece.length;
-    const refusal = count(piece, share);
+    const refusal = count(piece, memory);
     if (refusal !== null) end(refusal);
   };
   const complete = (): void => end(bytes === length ? { ok: true, body: joined(pieces) } : INCOMPLETE);
@@ -108,12 +108,12 @@ function readDeclared(
 function readToEnd(
   request: IncomingMessage,
   limit: number,
-  share: Share,
+  memory: Reservation,
   done: (result: Bytes | Refusal) => void,
 ): void {
   let refusal: Refusal = GONE;
   const add = (piece: Buffer): void => {
-    const counted = count(piece, share);
+    const counted = count(piece, memory);
     if (counted === null) return;
     refusal = counted;
     stopReading(request, 'refused');
@@ -128,17 +128,17 @@ function readToEnd(
   });
 }
 
-/** Counts a piece of a body. @returns why no more of it is read; null when more may come */
-function count({ length }: Buffer, share: Share): Refusal | null {
-  share.pieces += 1;
-  share.work += length + PIECE_BYTES;
-  if (!share.take(length + PIECE_BYTES)) return CROWDED;
-  const overhead = share.pieces * PIECE_BYTES;
-  const bytes = share.work - overhead;
-  return share.pieces > FREE_PIECES && bytes < overhead ? CRUMBLED : null;
+/** Counts a piece of a body. @returns the reason to read no more; null to continue */
+function count({ length }: Buffer, memory: Reservation): Refusal | null {
+  memory.pieces += 1;
+  memory.work += length + PIECE_BYTES;
+  if (!memory.take(length + PIECE_BYTES)) return CROWDED;
+  const overhead = memory.pieces * PIECE_BYTES;
+  const bytes = memory.work - overhead;
+  return memory.pieces > FREE_PIECES && bytes < overhead ? TOO_MANY_PIECES : null;
 }
 
-/** Gives the pieces' memory back at once: to do it later, the garbage collector would go through everything there is. */
+/** Frees the pieces' memory at once: the garbage collector would visit the whole heap for it. */
 function joined(pieces: readonly Buffer<ArrayBuffer>[]): Buffer {
   const [only] = pieces;
   if (only !== undefined && pieces.length === 1) return only;
@@ -148,8 +148,8 @@ function joined(pieces: readonly Buffer<ArrayBuffer>[]): Buffer {
 }
 
 /**
- * Ends the reading, so that what is held of the body is let go: once its answer is written, node tells nobody that the
- * rest never came. Does nothing when the body is complete.
+ * Ends the reading, so that the pieces of the body are freed: after the answer, node emits no event for a rest that never
+ * comes. Does nothing when the body is complete.
  */
 export function stopReading(request: IncomingMessage, reason: string): void {
   if (request.listenerCount('error') > 0) request.emit('error', new Error(reason));

@@ -4,9 +4,9 @@ import { Chain, type Linked } from '../lib/chain.ts';
 
 class Connection implements Linked {
   readonly socket: Socket;
-  /** Requests in flight: several only when a sender does not wait for its answers. */
+  /** Requests in flight; more than one only if a sender does not wait for its answers. */
   requests = 0;
-  /** An authentic delivery has come over it, and no costly forged one since. */
+  /** True after an authentic delivery, until a costly forged one. */
   isKnown = false;
   sooner: this | null = null;
   later: this | null = null;
@@ -17,8 +17,8 @@ class Connection implements Linked {
 }
 
 /**
- * The connections of the open endpoint. When there are as many as may be, a new one takes the place of the one that has
- * been idle for longest: connections that only wait, whoever holds them, cannot keep senders out.
+ * The connections of the open endpoint. At the limit, a new one replaces the one that has been idle for longest: idle
+ * connections cannot keep senders out.
  */
 export class Connections implements ConnectionCounts {
   readonly #max: number;
@@ -36,7 +36,7 @@ export class Connections implements ConnectionCounts {
     return this.#all.size;
   }
 
-  /** A new one. @returns false when there was no place for it, and it is closed */
+  /** @returns false when there was no room, and the new connection is closed */
   add(socket: Socket): boolean {
     if (this.open >= this.#max && !this.#evict()) {
       this.dropped += 1;
@@ -50,7 +50,6 @@ export class Connections implements ConnectionCounts {
     return true;
   }
 
-  /** A request has begun on it. */
   begin(socket: Socket): void {
     const connection = this.#all.get(socket);
     if (connection === undefined) return;
@@ -58,7 +57,7 @@ export class Connections implements ConnectionCounts {
     if (connection.requests === 1) this.#idle.remove(connection);
   }
 
-  /** A request on it is answered. */
+  /** A request is answered. */
   end(socket: Socket): void {
     const connection = this.#all.get(socket);
     if (connection === undefined || connection.requests === 0) return;
@@ -70,7 +69,7 @@ export class Connections implements ConnectionCounts {
     return this.#all.get(socket)?.isKnown === true;
   }
 
-  /** @returns whether that is news */
+  /** @returns whether that is a change */
   setKnown(socket: Socket, isKnown: boolean): boolean {
     const connection = this.#all.get(socket);
     if (connection === undefined || connection.isKnown === isKnown) return false;

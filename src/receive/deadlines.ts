@@ -1,22 +1,22 @@
 import type { Clock } from '../core/clock.ts';
 import { Chain, type Linked } from '../lib/chain.ts';
 
-/** What can have a deadline, in one `Deadlines` at a time, which alone writes this. */
+/** An item of one `Deadlines` at a time, which alone writes this. */
 export interface Due extends Linked {
   /** Monotonic milliseconds. */
   due: number;
 }
 
 /**
- * Deadlines of things that all have the same time, with one timer: for the first that is due. A timer of its own for each
- * request would cost more than all else that is done for its deadline, and almost none ever comes to it.
+ * Deadlines of items that all have the same time, with one timer, for the first. A timer for each request would take longer
+ * than everything else that is done for its deadline, which almost no request reaches.
  */
 export class Deadlines<T extends Due> {
   readonly #clock: Pick<Clock, 'monotonic' | 'after'>;
   readonly #ms: number;
   readonly #onDue: (item: T) => void;
   readonly #items = new Chain<T>();
-  /** What the timer is for; null when that was removed since. */
+  /** The item of the timer; null when it was removed since. */
   #awaited: T | null = null;
   #cancel: (() => void) | null = null;
 
@@ -27,7 +27,7 @@ export class Deadlines<T extends Due> {
     this.#onDue = onDue;
   }
 
-  /** @param from monotonic milliseconds, not before that of those which are there */
+  /** @param from monotonic milliseconds, not before those of the present items */
   add(item: T, from: number): void {
     item.due = from + this.#ms;
     this.#items.add(item);

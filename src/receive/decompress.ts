@@ -18,35 +18,32 @@ export type Compression = Exclude<Encoding, 'identity'>;
 export type Decompressed =
   { readonly ok: true; readonly body: Buffer } | { readonly ok: false; readonly tooLarge: boolean };
 
-/** The smallest window that a brotli stream can be made to ask for where it asks for more. */
+/** Log2 of the smallest window that the head of a brotli stream is changed to. */
 const SMALLEST_WINDOW = 18;
 
-/** A frame may ask for a window of gigabytes; RFC 9659 says that no HTTP sender needs more than 8 MiB. */
+/** A frame may ask for a window of gigabytes; RFC 9659 limits HTTP to 8 MiB. */
 const ZSTD = { [constants.ZSTD_d_windowLogMax]: 23 };
 
-/** What is small is undone at once: handing it to another thread and back takes ten times as long as the work. */
-const AT_ONCE = {
+/** For small bodies: passing one to another thread takes ten times as long as the work. */
+const INLINE = {
   gzip: gunzipSync,
   deflate: inflateSync,
   br: brotliDecompressSync,
   zstd: zstdDecompressSync,
 };
-const ASIDE = {
+const IN_THREAD = {
   gzip: promisify(gunzip),
   deflate: promisify(inflate),
   br: promisify(brotliDecompress),
   zstd: promisify(zstdDecompress),
 };
 
-/** Undoes a compression on the thread that calls; for a `limit` of some 10 KiB. */
+/** Decompresses on the calling thread; for a `limit` of some 10 KiB. */
 export function decompressSmall(bytes: Buffer, encoding: Compression, limit: number): Decompressed {
+  const frames = new Frames(bytes, encoding, limit);
   try {
-    if (encoding === 'zstd') {
-      const frames = new Frames(bytes, limit);
-      while (frames.hasMore) frames.add(zstdDecompressSync(frames.rest, frames.options));
-      return frames.result;
-    }
-    return whole(bytes, AT_ONCE[encoding](prepared(bytes, encoding, limit), optionsOf(encoding, limit)));
+    while (frames.hasMore) frames.add(INLINE[encoding](frames.rest, frames.options));
+    return frames.result;
   } catch (error) {
     return refusalOf(error);
   }
@@ -54,82 +51,71 @@ export function decompressSmall(bytes: Buffer, encoding: Compression, limit: num
 
 /** The same on another thread. */
 export async function decompress(bytes: Buffer, encoding: Compression, limit: number): Promise<Decompressed> {
+  const frames = new Frames(bytes, encoding, limit);
   try {
-    if (encoding === 'zstd') {
-      const frames = new Frames(bytes, limit);
-      while (frames.hasMore) frames.add(await ASIDE.zstd(frames.rest, frames.options));
-      return frames.result;
-    }
-    return whole(bytes, await ASIDE[encoding](prepared(bytes, encoding, limit), optionsOf(encoding, limit)));
+    while (frames.hasMore) frames.add(await IN_THREAD[encoding](frames.rest, frames.options));
+    return frames.result;
   } catch (error) {
     return refusalOf(error);
   }
 }
 
-/** How many bytes may come out before `limit` is found to be passed. */
+/** Most bytes that are decompressed before it is found that there are more than `limit`. */
 export function mostOutput(encoding: Compression, limit: number): number {
   return encoding === 'br' ? Math.max(limit, 2 ** SMALLEST_WINDOW) : limit;
 }
 
 const CHUNK = 64 * 1024;
-
-function optionsOf(encoding: Compression, limit: number) {
-  const options = { maxOutputLength: limit, chunkSize: Math.min(limit + 64, CHUNK + 64), info: true };
-  return encoding === 'zstd' ? { ...options, params: ZSTD } : options;
-}
-
-/** Frames of one body: each costs a decoder, and no sender needs many. */
+/** Frames of one zstd body: each costs a decoder, and no sender needs many. */
 const MOST_FRAMES = 16;
 
-/** The frames of a zstd body, of which Node undoes one at a time; a skippable one is empty. */
+/** The frames of a body. Only zstd has several, of which node decompresses one at a time; a skippable one is empty. */
 class Frames {
+  /** What is not decompressed yet. */
   rest: Buffer;
+  readonly #encoding: Compression;
   readonly #limit: number;
   readonly #pieces: Buffer[] = [];
   #size = 0;
 
-  constructor(bytes: Buffer, limit: number) {
-    this.rest = bytes;
+  constructor(bytes: Buffer, encoding: Compression, limit: number) {
+    this.rest = encoding === 'br' ? withSmallWindow(bytes, limit) : bytes;
+    this.#encoding = encoding;
     this.#limit = limit;
   }
 
   get hasMore(): boolean {
-    const isBegun = this.#pieces.length > 0;
-    return (
-      !isBegun || (this.rest.length > 0 && this.#size <= this.#limit && this.#pieces.length < MOST_FRAMES)
-    );
+    const { length: count } = this.#pieces;
+    if (count === 0) return true;
+    const mayFollow = this.#encoding === 'zstd' && count < MOST_FRAMES && this.#size <= this.#limit;
+    return mayFollow && this.rest.length > 0;
   }
 
-  get options(): ReturnType<typeof optionsOf> {
-    return optionsOf('zstd', Math.max(1, this.#limit - this.#size));
+  get options() {
+    const maxOutputLength = Math.max(1, this.#limit - this.#size);
+    const options = { maxOutputLength, chunkSize: Math.min(maxOutputLength + 64, CHUNK + 64), info: true };
+    return this.#encoding === 'zstd' ? { ...options, params: ZSTD } : options;
   }
 
+  /** @throws Error when the rest is no frame */
   add(result: InputType): void {
+    // The result with `info: true`, which is missing in the types.
     const { buffer, engine } = result as unknown as { buffer: Buffer; engine: { bytesWritten: number } };
-    // What is no frame uses nothing up.
-    const used = engine.bytesWritten === 0 ? this.rest.length + 1 : engine.bytesWritten;
+    const { bytesWritten } = engine;
+    if (bytesWritten === 0 || bytesWritten > this.rest.length) throw new Error('these bytes are no frame');
     this.#pieces.push(buffer);
     this.#size += buffer.length;
-    if (used > this.rest.length) throw new Error('these bytes are no zstd frame');
-    this.rest = this.rest.subarray(used);
+    this.rest = this.rest.subarray(bytesWritten);
   }
 
+  /** Bytes after the end are refused: they are not signed. */
   get result(): Decompressed {
     if (this.#size > this.#limit) return { ok: false, tooLarge: true };
-    return this.rest.length > 0
-      ? { ok: false, tooLarge: false }
-      : {
-          ok: true,
-          body: this.#pieces.length === 1 ? (this.#pieces[0] as Buffer) : Buffer.concat(this.#pieces),
-        };
+    if (this.rest.length > 0) return { ok: false, tooLarge: false };
+    const [only] = this.#pieces;
+    const isOne = only !== undefined && this.#pieces.length === 1;
+    return { ok: true, body: isOne ? only : Buffer.concat(this.#pieces) };
   }
-}
-
-/** Bytes after the end were signed by nobody and belong to nothing, whatever the compression. */
-function whole(bytes: Buffer, result: InputType): Decompressed {
-  // With `info` that is what comes, which the types do not know.
-  const { buffer, engine } = result as unknown as { buffer: Buffer; engine: { bytesWritten: number } };
-  return engine.bytesWritten === bytes.length ? { ok: true, body: buffer } : { ok: false, tooLarge: false };
 }
 
 function refusalOf(error: unknown): Decompressed {
@@ -137,14 +123,10 @@ function refusalOf(error: unknown): Decompressed {
   return { ok: false, tooLarge };
 }
 
-function prepared(bytes: Buffer, encoding: Compression, limit: number): Buffer {
-  return encoding === 'br' ? withSmallWindow(bytes, limit) : bytes;
-}
-
 /**
- * A brotli decoder fills its whole window, up to 16 MiB, before it says anything: 100 bytes then take 7 ms whatever limit
- * is set. A stream that ends within `limit` decodes the same with any window that holds as much, so its head is made to
- * ask for no more (RFC 7932, 9.1: a 1 and three bits that say 17 + n; other ways to write a window are for up to 128 KiB).
+ * Limits the window of a brotli stream. A decoder fills its whole window, up to 16 MiB, before its first output: 100 bytes
+ * then take 7 ms whatever the limit is. A stream that ends within `limit` decodes the same with any window of that size, so
+ * its head is changed (RFC 7932, 9.1: a 1 and three bits for 17 + n; other heads have windows up to 128 KiB).
  * @returns a copy, or `bytes` when there is nothing to change
  */
 function withSmallWindow(bytes: Buffer, limit: number): Buffer {

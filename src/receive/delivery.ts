@@ -2,33 +2,33 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { TraceContext } from '../core/event.ts';
 import type { ReceiveSpan } from '../core/tracing.ts';
 import type { Gate } from './body.ts';
-import type { Share } from './budget.ts';
+import type { Reservation } from './budget.ts';
 import type { Due } from './deadlines.ts';
 import type { Examined } from './examine.ts';
 import type { DeliveryInfo, Stages } from './options.ts';
 
-/** One delivery whose headers may be genuine, and how far it has got. Read by its deadlines and by metrics. */
+/** A delivery that its headers did not refuse, and its progress. Read by its deadlines and by metrics. */
 export class Delivery implements Due {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly examined: Examined;
-  /** What it began with, whatever is replaced meanwhile. */
+  /** As they were when it began; a reload does not change them. */
   readonly stages: Stages;
-  /** Of the memory for bodies; held until the journal releases the body, which can be after the answer. */
-  readonly share: Share;
-  /** Null when nobody records one. */
+  /** Of its body, until the journal releases it, which can be after the answer. */
+  readonly memory: Reservation;
+  /** Null without tracing. */
   readonly span: ReceiveSpan | null;
-  /** Whose budget for what is not authentic it uses; null when it costs too little to be counted. */
+  /** Null when it costs too little to be counted. */
   readonly gate: Gate | null;
   /** End of its headers, monotonic milliseconds. */
   readonly started: number;
   stage: 'body' | 'journal' = 'body';
   bodyBytes = 0;
-  /** Index of the secret that matched; `null` before that and without signatures. */
+  /** Index of the secret that matched; null before that, and without signatures. */
   secret: number | null = null;
-  /** Event type, null as long as it is not known. */
+  /** Event type; null until it is known. */
   type: string | null = null;
-  /** The same as a trace may tell it: without what may be an id. Null without a trace. */
+  /** Event type without parts that can be ids, for the trace; null without a trace. */
   tracedType: string | null = null;
   isAuthentic = false;
   /** It has its outcome. */
@@ -40,14 +40,14 @@ export class Delivery implements Due {
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
-    begun: Pick<Delivery, 'examined' | 'stages' | 'share' | 'span' | 'started'>,
+    begun: Pick<Delivery, 'examined' | 'stages' | 'memory' | 'span' | 'started'>,
     charged: Pick<Gate, 'unverified' | 'sender'> | null,
   ) {
     this.request = request;
     this.response = response;
     this.examined = begun.examined;
     this.stages = begun.stages;
-    this.share = begun.share;
+    this.memory = begun.memory;
     this.span = begun.span;
     this.gate =
       charged === null ? null : { ...charged, isEnded: () => this.isEnded || !request.socket.writable };

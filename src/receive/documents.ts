@@ -9,23 +9,22 @@ export type Refuse = (
   detail: string,
 ) => void;
 
-/** Something that can be read. */
 export interface Document {
   readonly type: string;
   readonly body: string | Uint8Array;
-  /** Whether it stays as it is for ever. */
+  /** True when it never changes. */
   readonly isFixed: boolean;
 }
 
-/** What can be read at the receiver's address. */
+/** Public documents at the receiver's address. */
 export interface Documents {
-  /** Their paths begin so. */
+  /** Of their paths. */
   readonly prefix: string;
-  /** @param path behind the prefix, without a query @returns null when there is none, or none yet */
+  /** @param path after the prefix, without a query @returns null for a document that does not exist, or not yet */
   find(path: string): Promise<Document | null>;
 }
 
-/** Looked for at once: each reads some small files. */
+/** Documents read at the same time: each reads some small files. */
 const AT_ONCE = 16;
 
 /** @returns false for a request that is not for a document */

@@ -3,26 +3,26 @@ import type { RequestHeaders } from '../core/verifier.ts';
 import type { Stages } from './options.ts';
 import { type Outcome, problem } from './outcome.ts';
 
-/** Content encodings that are undone before the signature is checked: senders sign what they mean, not how it travels. */
+/** Content encodings, which are decoded before the signature is checked: senders sign the decoded body. */
 export type Encoding = 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd';
 
-/** What the headers of a delivery say that may be genuine. */
+/** The headers of a delivery that they do not refuse. */
 export interface Examined {
-  /** Wall clock at which they came, milliseconds. */
+  /** Wall clock, milliseconds. */
   readonly receivedAt: number;
   readonly encoding: Encoding;
-  /** Declared length in bytes; `null` when the body comes in chunks. */
+  /** Declared length in bytes; null when the body comes in chunks. */
   readonly length: number | null;
-  /** As the verifier's precheck says. */
+  /** Of the verifier's precheck. */
   readonly tries: number;
-  /** Whether refusing it after its body would cost much more than refusing it now. */
+  /** Whether refusing it after its body costs much more than refusing it now. */
   readonly costly: boolean;
 }
 
-/** Larger bodies, as they travel, cost much more to read and hash than their headers. */
+/** Larger bodies, before decompression, cost much more to read and hash than headers. */
 const SMALL_BODY = 64 * 1024;
 
-/** Looks at all that can be said of a delivery before its body is read. @returns the outcome when that is a refusal */
+/** Checks the headers of a delivery. @returns the outcome of a refused one */
 export function examine({ headers }: IncomingMessage, stages: Stages): Examined | Outcome {
   if (stages.isBacklogFull()) return problem('backlog_full', 'try again later');
   if (!isJson(headers)) return problem('media_type_unsupported', 'Content-Type must be application/json');
@@ -57,20 +57,20 @@ const ENCODINGS: ReadonlyMap<string, Encoding> = new Map([
   ['zstd', 'zstd'],
 ]);
 
-/** A missing media type passes: the signature says more about a body than its label does. */
+/** A missing media type is accepted: the signature says more about a body. */
 function isJson(headers: RequestHeaders): boolean {
   const type = headers['content-type'];
   return type === undefined || type === 'application/json' || JSON_MEDIA_TYPE.test(String(type));
 }
 
-/** @returns `null` for an encoding that is not known, or for several on top of each other. */
+/** Null for an unknown encoding, or for several. */
 function encodingOf(headers: RequestHeaders): Encoding | null {
   const encoding = headers['content-encoding'];
   if (encoding === undefined) return 'identity';
   return ENCODINGS.get(String(encoding).trim().toLowerCase()) ?? null;
 }
 
-/** The declared length in bytes; `null` when the body comes in chunks. Node has already refused what is no number. */
+/** The declared length in bytes; null when the body comes in chunks. Node has refused a text that is no number. */
 export function declaredLength(headers: RequestHeaders): number | null {
   const length = headers['content-length'];
   if (length !== undefined) return Number(length);

@@ -11,22 +11,22 @@ import type { Delivery } from './delivery.ts';
 import { isProblem, type Outcome, problem } from './outcome.ts';
 
 /**
- * Takes one delivery from its body to its outcome; answers nothing itself. All of it happens in the turn in which the body
- * is complete, but for decompression and the journal.
+ * Handles a delivery from its body to its outcome; answers nothing itself. All of it happens in the turn in which the body is
+ * complete, except decompression and the journal.
  * @param settle called once
  */
 export function handleDelivery(delivery: Delivery, settle: (outcome: Outcome) => void): void {
-  const { request, response, examined, stages, share } = delivery;
+  const { request, response, examined, stages, memory } = delivery;
   const fail = (error: unknown): void => {
     stages.onError(error);
     settle(problem('internal', 'the delivery could not be handled'));
   };
-  // HTTP/1.0 does not know an answer before the answer.
+  // HTTP/1.0 has no `100 Continue`.
   if (request.headers.expect !== undefined && request.httpVersion !== '1.0') response.writeContinue();
   const { encoding, length } = examined;
-  readBody(request, encoding, length, stages.limits, share, delivery.gate, fail, (read) => {
+  readBody(request, encoding, length, stages.limits, memory, delivery.gate, fail, (read) => {
     if (!read.ok) return settle(read.code === 'gone' ? { kind: 'gone' } : problem(read.code, read.detail));
-    // It ran out of time meanwhile, and has been answered.
+    // Its time ended before, and it was answered.
     if (delivery.isEnded) return settle({ kind: 'gone' });
     let outcome: Outcome | Promise<Outcome>;
     try {
@@ -39,15 +39,15 @@ export function handleDelivery(delivery: Delivery, settle: (outcome: Outcome) =>
   });
 }
 
-/** Verifies and validates a body, and hands the event on. @returns a promise once the journal has it */
+/** Verifies and validates a body, and stores its event. @returns a promise when the journal has it */
 function store(delivery: Delivery, body: Buffer): Outcome | Promise<Outcome> {
-  const { stages, share, examined } = delivery;
+  const { stages, memory, examined } = delivery;
   const { headers } = delivery.request;
   const { receivedAt, tries } = examined;
   delivery.bodyBytes = body.length;
   const verified = stages.verifier.verify(headers, body, receivedAt);
   if (!verified.ok) {
-    share.work += body.length + tries * (TRY_BYTES + body.length);
+    memory.work += body.length + tries * (TRY_BYTES + body.length);
     return problem(verified.code, verified.detail);
   }
   const { id } = verified;
@@ -78,7 +78,7 @@ function store(delivery: Delivery, body: Buffer): Outcome | Promise<Outcome> {
 
   delivery.stage = 'journal';
   const stop = delivery.span?.journal();
-  const reasons = validation.fit ? null : validation.reasons;
+  const reasons = validation.isValid ? null : validation.reasons;
   const stored =
     reasons === null
       ? stages.ingest.accept(event, tracedBy(delivery))

@@ -1,7 +1,7 @@
 import { CATALOGUE, type ErrorCode } from '../core/errors.ts';
 import type { InvalidReason } from '../core/ingest.ts';
 
-/** The entries of the catalogue that are answers to a request. */
+/** Codes of the catalogue that have an HTTP status. */
 export type ProblemCode = {
   [Code in ErrorCode]: (typeof CATALOGUE)[Code] extends { readonly status: number } ? Code : never;
 }[ErrorCode];
@@ -10,11 +10,11 @@ export function isProblem(code: ErrorCode): code is ProblemCode {
   return 'status' in CATALOGUE[code];
 }
 
-/** What became of one delivery. `gone`: the sender left before its body was complete, so nobody can be answered. */
+/** The result of one delivery. `gone`: the connection ended before the body was complete; there is no answer. */
 export type Outcome =
   | { readonly kind: 'accepted'; readonly id: string; readonly receipt?: string | undefined }
   | { readonly kind: 'duplicate'; readonly id: string }
-  /** Of a user whose data was erased: dropped. */
+  /** Its user was erased: it is dropped. */
   | { readonly kind: 'erased'; readonly id: string }
   | {
       readonly kind: 'quarantined';

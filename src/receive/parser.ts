@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 
 type OnIncoming = (request: IncomingMessage, keepAlive: boolean) => number;
 
-/** What node's HTTP parser takes as an error of whoever it has told of a request: it then reads nothing more. */
+/** With this result of `onIncoming`, node's HTTP parser stops. */
 const STOP = -1;
 
 const stopped = new WeakSet<IncomingMessage>();
@@ -11,9 +11,9 @@ const stoppedSockets = new WeakSet<Socket>();
 
 interface Parser {
   onIncoming?: OnIncoming;
-  /** A copy of the packet, for the error of a request that is no HTTP. */
+  /** Copies the packet, for the error of a malformed request. */
   getCurrentBuffer?: () => Buffer;
-  /** Under `kOnBody` of its class: what is told of each piece of a body. */
+  /** Under `kOnBody` of its class: called with each piece of a body. */
   [hook: number]: unknown;
   readonly constructor: { readonly kOnBody?: unknown };
 }
@@ -22,18 +22,18 @@ const NOTHING = Buffer.alloc(0);
 const noPacket = (): Buffer => NOTHING;
 
 /**
- * Lets `stopParsing` work on a connection. Node has no public way to stop its parser within a packet, and continues to cut
- * one of 64 KiB into 10,000 chunks, at 1 µs each, for a request that is answered already. Does nothing where a later
- * version of node has no such hook.
+ * Enables `stopParsing` on a connection. Node has no public way to stop its parser within a packet: it splits one of 64 KiB
+ * into 10,000 chunks, at 1 µs each, for a request that is answered already. Does nothing in a later version of node without
+ * this hook.
  */
 export function watchParser(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: Parser };
-  const tell = parser?.onIncoming;
-  if (parser === undefined || typeof tell !== 'function') return;
-  // Parsers are used again.
+  const onIncoming = parser?.onIncoming;
+  if (parser === undefined || typeof onIncoming !== 'function') return;
+  // A parser can come from an earlier connection.
   delete parser.getCurrentBuffer;
   parser.onIncoming = (request, keepAlive) => {
-    const treatment = tell(request, keepAlive);
+    const treatment = onIncoming(request, keepAlive);
     if (treatment !== 0 || !stopped.has(request)) return treatment;
     stoppedSockets.add(socket);
     parser.getCurrentBuffer = noPacket;
@@ -41,14 +41,14 @@ export function watchParser(socket: Socket): void {
   };
 }
 
-/** Leaves the body unparsed, and whatever comes after it. Only before the listener of the request has returned. */
+/** Leaves the body and everything after it unparsed. Only before the listener of the request has returned. */
 export function stopParsing(request: IncomingMessage): void {
   stopped.add(request);
 }
 
 /**
- * Lets the parser throw away what is left of a body without a call for each piece, which takes 1 µs for one of a byte. For a
- * request whose connection is closed with its answer.
+ * Makes the parser drop the rest of a body without a call for each piece, which takes 1 µs even for one byte. For a request
+ * whose connection is closed with its answer.
  */
 export function skipBody({ socket }: IncomingMessage): void {
   const { parser } = socket as Socket & { parser?: Parser | null };
@@ -56,11 +56,11 @@ export function skipBody({ socket }: IncomingMessage): void {
   if (!parser || typeof hook !== 'number' || parser[hook] === null) return;
   const onBody = parser[hook];
   parser[hook] = null;
-  // Parsers are used again, by other servers too.
+  // Other connections use the parser again, also those of other servers.
   socket.once('close', () => (parser[hook] = onBody));
 }
 
-/** Whether what is wrong on this connection is only that its parser was stopped. */
+/** Whether the parser of this connection was stopped, which node reports as an error. */
 export function isStopped(socket: Socket): boolean {
   return stoppedSockets.has(socket);
 }

@@ -2,15 +2,13 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Clock } from '../core/clock.ts';
 import { CATALOGUE } from '../core/errors.ts';
 import type { ConnectionCounts } from '../core/operations.ts';
-import { Budget } from './budget.ts';
-import { FORGERIES, stopReading } from './bytes.ts';
-import { clientAddress } from './client-address.ts';
+import { MemoryBudget } from './budget.ts';
+import { OVER_BUDGET, stopReading } from './bytes.ts';
 import { Connections } from './connections.ts';
 import { Deadlines } from './deadlines.ts';
 import { Delivery } from './delivery.ts';
-import { declaredLength, type Examined, examine } from './examine.ts';
+import { type Examined, examine } from './examine.ts';
 import { handleDelivery } from './handle-delivery.ts';
-import { hasUnreadBody, lingerOnClose } from './linger.ts';
 import {
   type DeliveryInfo,
   OWN_LIMITS,
@@ -21,7 +19,8 @@ import {
 } from './options.ts';
 import { type Outcome, problem, type ProblemCode } from './outcome.ts';
 import { stopParsing } from './parser.ts';
-import { answerOf, write } from './respond.ts';
+import { answerOf, hasUnreadBody, lingerOnClose, write } from './respond.ts';
+import { Senders } from './senders.ts';
 import { createReceivingServer, listen, urlOf } from './server.ts';
 import { type Sender, UnverifiedWork } from './unverified.ts';
 
@@ -32,7 +31,7 @@ type State = 'idle' | 'listening' | 'draining' | 'closed';
  *
  * idle ──listen──▶ listening ──drain──▶ draining ──close──▶ closed; `close` leads to closed from every mode.
  * - listening: deliveries are handled.
- * - draining: no connection is accepted; a new request on an old one is answered 503 and the connection closed.
+ * - draining: no connection is accepted; a new request on an open one is answered 503, and the connection closed.
  * - closed: nothing is connected.
  * Only `#enter` changes the mode.
  */
@@ -40,10 +39,11 @@ export class Receiver {
   readonly #options: ReceiverOptions;
   readonly #limits: ReceiverLimits;
   readonly #clock: Clock;
-  readonly #budget: Budget;
+  readonly #budget: MemoryBudget;
   readonly #unverified: UnverifiedWork;
   readonly #connections: Connections;
-  /** Of deliveries whose body has not come, or that the journal still has; of those that have then run out of time. */
+  readonly #senders: Senders;
+  /** `#bodies`: deliveries until the time for their body is over. `#answers`: those that then still have time. */
   readonly #bodies: Deadlines<Delivery>;
   readonly #answers: Deadlines<Delivery>;
   readonly #server: Server;
@@ -51,17 +51,17 @@ export class Receiver {
   #quarantineStatus: 202 | 422;
   #state: State = 'idle';
   #inFlight = 0;
-  #hasForwarded = false;
   #whenIdle: (() => void)[] = [];
 
   constructor(options: ReceiverOptions) {
     this.#options = options;
     this.#limits = { ...OWN_LIMITS, ...options.limits };
     this.#clock = options.clock;
-    this.#budget = new Budget(this.#limits.maxBufferedBytes);
+    this.#budget = new MemoryBudget(this.#limits.maxBufferedBytes);
     this.#unverified = new UnverifiedWork(this.#limits.unverifiedBytes, this.#clock);
     this.#connections = new Connections(this.#limits.maxConnections);
-    const { bodyTimeout, answerTimeout } = this.#limits;
+    const { bodyTimeout, answerTimeout, trustedProxies } = this.#limits;
+    this.#senders = new Senders(this.#unverified, this.#connections, trustedProxies, options.onForwarded);
     this.#bodies = new Deadlines(this.#clock, Math.min(bodyTimeout, answerTimeout), (delivery) =>
       this.#bodyDue(delivery),
     );
@@ -93,12 +93,12 @@ export class Receiver {
     return this.#state;
   }
 
-  /** Whether new deliveries are welcome. */
+  /** Whether new deliveries are accepted. */
   get ready(): boolean {
     return this.#state === 'listening';
   }
 
-  /** Deliveries that have begun and are not yet answered. */
+  /** Deliveries that are not answered yet. */
   get inFlight(): number {
     return this.#inFlight;
   }
@@ -132,7 +132,7 @@ export class Receiver {
     this.#quarantineStatus = parts.quarantineStatus ?? this.#quarantineStatus;
   }
 
-  /** Stops accepting; resolves when no delivery is running, or `signal` aborts. */
+  /** Stops accepting; resolves when all deliveries are answered, or `signal` aborts. */
   async drain(signal: AbortSignal): Promise<void> {
     if (this.#state === 'listening') {
       this.#enter('draining');
@@ -145,13 +145,13 @@ export class Receiver {
     });
   }
 
-  /** Cuts whatever is still connected. */
+  /** Closes all connections. */
   async close(): Promise<void> {
     const wasOpen = this.#server.listening || this.#state === 'draining';
     this.#enter('closed');
     if (!wasOpen) return;
     await new Promise<void>((resolve) => {
-      // A server that is closed already says so in an error, and that is as good.
+      // An error says that it is closed already.
       this.#server.close(() => resolve());
       this.#server.closeAllConnections();
     });
@@ -161,7 +161,7 @@ export class Receiver {
     this.#state = state;
   }
 
-  /** One delivery, from its headers to its answer: refuses it by its headers alone, or begins it. */
+  /** Refuses a delivery by its headers, or begins it. */
   #deliver(request: IncomingMessage, response: ServerResponse): void {
     const examined = this.#examine(request);
     if ('kind' in examined) {
@@ -169,10 +169,10 @@ export class Receiver {
       this.#settle(request, response, examined, NOTHING_READ);
       return;
     }
-    const sender = examined.costly ? this.#senderOf(request) : null;
+    const sender = examined.costly ? this.#senders.of(request) : null;
     const wait = sender === null ? 0 : this.#unverified.waitOf(sender);
     if (wait > 0) {
-      const refusal = problem(FORGERIES.code, FORGERIES.detail, wait);
+      const refusal = problem(OVER_BUDGET.code, OVER_BUDGET.detail, wait);
       this.#settle(request, response, refusal, NOTHING_READ);
       return;
     }
@@ -189,14 +189,7 @@ export class Receiver {
     }
   }
 
-  #senderOf(request: IncomingMessage): Sender {
-    const { trustedProxies } = this.#limits;
-    // A proxy sends what comes from many over one connection.
-    const isKnown = trustedProxies === 0 && this.#connections.isKnown(request.socket);
-    return this.#unverified.senderOf(clientAddress(request, trustedProxies), isKnown);
-  }
-
-  /** @param sender null when it is not counted */
+  /** @param sender null for a delivery that costs too little to be counted */
   #begin(
     request: IncomingMessage,
     response: ServerResponse,
@@ -207,7 +200,7 @@ export class Receiver {
     const begun = {
       examined,
       stages: this.#stages,
-      share: this.#budget.share(),
+      memory: this.#budget.reserve(),
       span: this.#options.tracing?.receive(request.headers) ?? null,
       started,
     };
@@ -216,14 +209,14 @@ export class Receiver {
     this.#inFlight += 1;
     this.#bodies.add(delivery, started);
     handleDelivery(delivery, (outcome) => {
-      delivery.share.release();
+      delivery.memory.release();
       this.#end(delivery, outcome);
     });
   }
 
   /** The time for its body is over. */
   #bodyDue(delivery: Delivery): void {
-    // Only now, because almost none gets so far. What waits here with its body whole is no fault of its sender.
+    // Only now: almost no delivery gets so far. A body that is complete and waits here is not late.
     if (delivery.stage === 'journal' || delivery.request.complete)
       this.#answers.add(delivery, delivery.started);
     else {
@@ -232,16 +225,16 @@ export class Receiver {
     }
   }
 
-  /** Sees that a delivery ends once, by its outcome or by a deadline. */
+  /** Ends a delivery, by the first of its outcome and its deadline. */
   #end(delivery: Delivery, outcome: Outcome): void {
     if (delivery.isEnded) return;
     delivery.isEnded = true;
     this.#bodies.remove(delivery);
     this.#answers.remove(delivery);
     const { request, response, gate, span } = delivery;
-    if (delivery.isAuthentic) this.#remember(request);
-    else if (gate !== null && !isOurs(outcome) && outcomeName(outcome) !== FORGERIES.code) {
-      this.#unverified.wasted(gate.sender, delivery.share.work);
+    if (delivery.isAuthentic) this.#senders.remember(request);
+    else if (gate !== null && !isOurs(outcome) && outcomeName(outcome) !== OVER_BUDGET.code) {
+      this.#unverified.wasted(gate.sender, delivery.memory.work);
       this.#connections.setKnown(request.socket, false);
     }
     span?.end(outcomeName(outcome), delivery.tracedType);
@@ -257,9 +250,9 @@ export class Receiver {
       const cut = outcome.kind === 'problem' && CLOSING.has(outcome.code);
       if (unread || cut) {
         stopParsing(request);
-        if (isOurs(outcome) || this.#mayLinger(request))
+        if (isOurs(outcome) || this.#senders.mayLinger(request))
           lingerOnClose(request, this.#clock, this.#limits.lingerTimeout);
-        // Or all that is on its way would be read first, up to 2 MiB.
+        // Otherwise up to 2 MiB of the rest would be read.
         else request.socket.pause();
       }
       write(
@@ -269,24 +262,6 @@ export class Receiver {
       );
     }
     this.#note(outcome, info);
-  }
-
-  /** An authentic delivery has come over its connection, from its address. */
-  #remember(request: IncomingMessage): void {
-    const { trustedProxies } = this.#limits;
-    if (!this.#connections.setKnown(request.socket, true) && trustedProxies === 0) return;
-    this.#unverified.remember(clientAddress(request, trustedProxies));
-    if (trustedProxies > 0 || this.#hasForwarded || request.headers['x-forwarded-for'] === undefined) return;
-    this.#hasForwarded = true;
-    this.#options.onForwarded?.();
-  }
-
-  /** Reading a rest only to throw it away is work for nobody that is known, too. */
-  #mayLinger(request: IncomingMessage): boolean {
-    const sender = this.#senderOf(request);
-    if (this.#unverified.waitOf(sender) > 0) return false;
-    this.#unverified.wasted(sender, declaredLength(request.headers) ?? 0);
-    return true;
   }
 
   #note(outcome: Outcome, info: DeliveryInfo): void {
@@ -300,7 +275,7 @@ export class Receiver {
 
 const NOTHING_READ: DeliveryInfo = { durationMs: 0, bodyBytes: 0, secret: null, type: null };
 
-/** After these nobody knows where on the connection the next request begins. */
+/** After these it is not known where on the connection the next request begins. */
 const CLOSING: ReadonlySet<ProblemCode> = new Set(['body_too_large', 'too_slow', 'request_malformed']);
 
 function isOurs(outcome: Outcome): boolean {

@@ -1,4 +1,5 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '../core/clock.ts';
 import { CATALOGUE } from '../core/errors.ts';
 import type { Outcome, ProblemCode } from './outcome.ts';
 
@@ -9,15 +10,15 @@ export interface Answer {
   readonly body: string;
 }
 
-/** Status of each outcome; a problem has the status of its code in the catalogue. */
+/** Status of each outcome; the catalogue has the status of a problem. */
 const STATUS = { accepted: 202, duplicate: 200, erased: 202, quarantined: 202 } as const;
 
 const JSON_TYPE = 'application/json';
 const PROBLEM_TYPE = 'application/problem+json';
 
 /**
- * @param quarantineStatus 422 tells the sender that its event was invalid; it will then send it again.
- * @param retryAfter milliseconds, for a 429 or 503 whose outcome does not say.
+ * @param quarantineStatus 422 shows the sender that its event was invalid; it then sends it again.
+ * @param retryAfter milliseconds, for a 429 or 503 whose outcome has none
  */
 export function answerOf(
   outcome: Exclude<Outcome, { kind: 'gone' }>,
@@ -64,14 +65,14 @@ function problemAnswer(code: ProblemCode, detail: string, retryAfter: number, mo
   return { status, headers, body };
 }
 
-/** Writes an answer unless the other side is gone. `close` ends the connection with it. */
+/** Writes an answer, unless the sender is gone. @param close closes the connection after it */
 export function write(response: ServerResponse, answer: Answer, close: boolean): void {
   if (response.headersSent || response.destroyed) return;
   response.writeHead(answer.status, close ? { ...answer.headers, connection: 'close' } : answer.headers);
   response.end(answer.body);
 }
 
-/** Ids are ASCII and so is the rest: the length in characters is the length in bytes. */
+/** All of it is ASCII: it has as many bytes as characters. */
 function json(status: number, body: string, receipt?: string): Answer {
   const length = body.length;
   const headers =
@@ -79,4 +80,33 @@ function json(status: number, body: string, receipt?: string): Answer {
       ? { 'content-type': JSON_TYPE, 'content-length': length }
       : { 'content-type': JSON_TYPE, 'content-length': length, 'millrace-receipt': receipt };
   return { status, headers, body };
+}
+
+/** An unread rest of a body up to this size is read and dropped, so that the connection can be used again. */
+const SMALL_REST = 64 * 1024;
+
+/** Whether so much of the body is unread that closing the connection is better. */
+export function hasUnreadBody(request: IncomingMessage): boolean {
+  if (request.readableEnded) return false;
+  // Node drops only a body that was not read at all; half a body would block the connection.
+  if (request.readableDidRead) return true;
+  if (request.complete) return false;
+  const { headers } = request;
+  if (headers['transfer-encoding'] !== undefined) return true;
+  return Number(headers['content-length'] ?? 0) > SMALL_REST;
+}
+
+/**
+ * Closes only our side of the connection at first. Closing a socket with unread bytes resets the connection, and a reset can
+ * overtake the answer: the sender would see a broken pipe instead of our 413. What still arrives is dropped, until the sender
+ * has closed its side or its time is over.
+ */
+export function lingerOnClose(request: IncomingMessage, clock: Clock, lingerTimeout: number): void {
+  const { socket } = request;
+  socket.destroySoon = () => {
+    socket.end();
+    request.resume();
+    const cancel = clock.after(lingerTimeout, () => socket.destroy());
+    socket.once('close', cancel);
+  };
 }

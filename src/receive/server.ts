@@ -8,19 +8,18 @@ import { createReading, type Documents, type Refuse } from './documents.ts';
 import type { ReceiverLimits } from './options.ts';
 import { isStopped, watchParser } from './parser.ts';
 
-/** What a server hands on. */
 export interface Handlers {
   readonly deliver: (request: IncomingMessage, response: ServerResponse) => void;
   readonly refuse: Refuse;
   readonly documents: Documents | undefined;
   readonly connections: Connections;
-  /** Told of what was refused before the request was complete. */
+  /** Called for a request that was refused before it was complete. */
   readonly onMalformed: (code: 'request_malformed' | 'too_slow') => void;
 }
 
 /**
- * An HTTP server with every limit set. Deliveries go to `deliver` straight from node:http, which is nearly twice as fast
- * as a route of express; express stands behind it for everything else.
+ * An HTTP server with all limits. Deliveries go directly from node:http to `deliver`, which is nearly twice as fast as a
+ * route of express; express handles everything else.
  */
 export function createReceivingServer(path: string, limits: ReceiverLimits, handlers: Handlers): Server {
   const { deliver, refuse, documents, connections, onMalformed } = handlers;
@@ -34,7 +33,7 @@ export function createReceivingServer(path: string, limits: ReceiverLimits, hand
     if (oddity !== null) refuse(request, response, 'request_malformed', oddity);
     else if (request.method === 'POST' && (url === path || url.startsWith(withQuery)))
       deliver(request, response);
-    // Express does not even look at an address that is none, and answers in HTML.
+    // Express would answer an invalid URL in HTML.
     else if (!URL.canParse(url, 'http://localhost'))
       refuse(request, response, 'not_found', 'there is nothing at this path');
     else if (read?.(request, response) !== true) fallback(request, response);
@@ -42,7 +41,7 @@ export function createReceivingServer(path: string, limits: ReceiverLimits, hand
   const server = createServer(
     {
       headersTimeout: limits.headersTimeout,
-      // Our own deadline answers first; this one is for requests that never got so far as to be handled.
+      // For requests that are never handled; for others our deadline comes first.
       requestTimeout: limits.headersTimeout + limits.bodyTimeout + limits.lingerTimeout,
       keepAliveTimeout: limits.keepAliveTimeout,
       connectionsCheckingInterval: limits.checkInterval,
@@ -50,15 +49,15 @@ export function createReceivingServer(path: string, limits: ReceiverLimits, hand
     },
     dispatch,
   );
-  // Or node drops the request of a sender that has closed its side. The types do not know it.
+  // Otherwise node drops the request of a sender that has closed its side. Missing in the types.
   Object.assign(server, { httpAllowHalfOpen: true });
   server.on('connection', (socket) => {
     if (connections.add(socket)) watchParser(socket);
   });
-  // Without this listener node sends `100 Continue` before anyone has looked at the headers.
+  // Without this listener node sends `100 Continue` before the headers are checked.
   server.on('checkContinue', dispatch);
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    // It has its answer, and its time to read it.
+    // It was answered, and has time to read the answer.
     if (isStopped(socket)) return;
     const status = STATUS_OF[error.code ?? ''] ?? '400 Bad Request';
     if (socket.writable && error.code !== 'ECONNRESET') {
@@ -71,10 +70,7 @@ export function createReceivingServer(path: string, limits: ReceiverLimits, hand
   return server;
 }
 
-/**
- * Everything that is not the plain case: other methods, other paths, and spellings of the right path that the fast
- * comparison in front does not know (upper case, a slash at the end, absolute URLs).
- */
+/** Handles other methods, other paths, and other spellings of the path: upper case, a slash at the end, absolute URLs. */
 function createFallback(
   path: string,
   deliver: (request: IncomingMessage, response: ServerResponse) => void,
@@ -91,7 +87,7 @@ function createFallback(
   });
   app.use((request, response) => refuse(request, response, 'not_found', 'there is nothing at this path'));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
-    // A path that cannot be decoded is a 400 to express; what else comes here is a fault of ours.
+    // For a path that cannot be decoded express has a 400; other errors are faults of this program.
     if (error instanceof URIError || (error instanceof Error && 'status' in error && error.status === 400))
       refuse(request, response, 'not_found', 'there is nothing at this path');
     else refuse(request, response, 'internal', 'the request could not be handled');
@@ -107,8 +103,8 @@ const STATUS_OF: Readonly<Record<string, string>> = {
 };
 
 /**
- * What two servers can read in two ways, which is how a request is smuggled past one of them: node takes the first of two
- * Host headers, chunks from a sender whose HTTP has none, and codings that it does not undo.
+ * Why two servers could read the request differently, which lets a request pass one of them unseen: node accepts the first
+ * of two Host headers, chunks in HTTP/1.0, and codings that it does not decode. Null for most requests.
  */
 function oddityOf({ httpVersion, headers, rawHeaders }: IncomingMessage): string | null {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return `HTTP/${httpVersion} is not spoken here`;
@@ -131,7 +127,7 @@ export function listen(server: Server, host: string, port: number, reusePort: bo
   });
 }
 
-/** An URL that can be called from this machine. */
+/** A URL that works on this machine. */
 export function urlOf(host: string, port: number, path: string): string {
   return callable(`http://${bracketed(host)}:${port}${path}`);
 }

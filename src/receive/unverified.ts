@@ -2,8 +2,8 @@ import PQueue from 'p-queue';
 import type { Clock } from '../core/clock.ts';
 
 /**
- * What is known of a sender before its signature is checked; those known better have their turn sooner. An address is known
- * from its first authentic delivery on, a connection until a forged one comes over it.
+ * How far a sender is known before its signature is checked; deliveries of better known senders go first. An address is
+ * known after its first authentic delivery, a connection from then until a forged one.
  */
 const STRANGER = 0;
 const KNOWN_ADDRESS = 1;
@@ -15,23 +15,23 @@ export interface Sender {
   readonly trust: Trust;
 }
 
-/** What a forged delivery costs at least, in bytes: its errors, and the code that has to be run for it. */
+/** Least cost of a forged delivery, bytes: for its answer, and for the code that runs. */
 const PRICE = 1024 * 1024;
-/** No address owes more than this, so that one delivery, however large, keeps it out for seconds only. */
+/** Most that an address can owe, bytes: one large delivery excludes it only for seconds. */
 const ADDRESS_DEBT = 2 * 1024 * 1024;
-/** In which the budget of an address is whole again, milliseconds. */
+/** Milliseconds until the budget of an address is full again. */
 const ADDRESS_PERIOD = 60_000;
-/** All strangers together: two budgets at once, and half a one a second. */
+/** All strangers together: two budgets at once, and half a budget a second. */
 const STRANGERS = 2;
 const STRANGERS_PERIOD = 4000;
-/** All known senders together: two budgets at once, and eight a second; by default that is about a quarter of a core. */
+/** All known senders together: two budgets at once, and eight a second; by default about a quarter of a core. */
 const KNOWN = 2;
 const KNOWN_PERIOD = 250;
-/** Addresses that are remembered, of strangers and of known ones. */
+/** Addresses that are remembered: so many of strangers, and so many known ones. */
 const MAX_ADDRESSES = 10_000;
-/** Deliveries of a known address that wait while its budget is used up; as many again of known connections. */
+/** Most deliveries of known addresses that wait for the budget; and as many of known connections. */
 const MAX_WAITING = 64;
-/** Bodies that are decompressed at once: each may take the whole limit. */
+/** Bodies that are decompressed at the same time: each may take the whole limit. */
 const AT_ONCE_STRANGERS = 2;
 const AT_ONCE_KNOWN = 4;
 
@@ -44,7 +44,7 @@ class Bucket {
   #left: number;
   #at: number;
 
-  /** @param period in which it is refilled, milliseconds @param debt how far below 0 it may go */
+  /** @param period milliseconds until it is full again @param debt bytes below 0 that it may reach */
   constructor(max: number, period: number, debt: number, clock: Pick<Clock, 'monotonic'>) {
     this.#max = max;
     this.#least = -debt;
@@ -61,7 +61,7 @@ class Bucket {
     this.#at = now;
   }
 
-  /** Milliseconds until something is left; 0 when something is. */
+  /** Milliseconds until it has something; 0 if it has. */
   get wait(): number {
     this.take(0);
     return this.#left > 0 ? 0 : Math.max(1, Math.ceil((1 - this.#left) / this.#rate));
@@ -69,12 +69,12 @@ class Bucket {
 }
 
 /**
- * Bounds the work for deliveries that turn out to be forged. Only costly ones are counted: an uncompressed delivery of usual
- * size with an HMAC costs little more than its refusal, and always gets through.
+ * Limits the work for deliveries that turn out to be forged. Only costly ones are counted: an uncompressed delivery of usual
+ * size with an HMAC costs little more than its refusal, and is always accepted.
  *
  * Strangers have a budget for each address, and one for all of them, and are refused when either is used up. Known senders
- * have one of their own, which no stranger can use up, and wait for it: one that shares its address with a forger is
- * delayed, and refused only when very many wait.
+ * have another one, which no stranger can use, and wait for it: a sender that shares its address with a forger is delayed,
+ * and refused only when very many wait.
  */
 export class UnverifiedWork {
   readonly #max: number;
@@ -83,11 +83,11 @@ export class UnverifiedWork {
   readonly #known: Bucket;
   readonly #ofStrangers = new PQueue({ concurrency: AT_ONCE_STRANGERS });
   readonly #ofKnown = new PQueue({ concurrency: AT_ONCE_KNOWN });
-  /** Of strangers that have sent forged deliveries, the one not used for longest first. */
+  /** Budgets of strangers that have sent forged deliveries; the one that was unused for longest is first. */
   readonly #addresses = new Map<string, Bucket>();
   readonly #knownAddresses = new Set<string>();
 
-  /** @param max bytes an address may take in a minute; 0 is no bound */
+  /** @param max bytes of an address in a minute; 0 is no bound */
   constructor(max: number, clock: Pick<Clock, 'monotonic' | 'after'>) {
     this.#max = max === 0 ? Number.MAX_SAFE_INTEGER : max;
     this.#clock = clock;
@@ -100,38 +100,38 @@ export class UnverifiedWork {
     return this.#addresses.size;
   }
 
-  /** How many deliveries wait for their work to begin. */
+  /** Deliveries whose work has not begun. */
   get waiting(): number {
     return this.#ofStrangers.size + this.#ofKnown.size;
   }
 
-  /** @param isKnown whether its connection is */
+  /** @param isKnown whether its connection is known */
   senderOf(address: string, isKnown: boolean): Sender {
     if (isKnown) return { address, trust: KNOWN_CONNECTION };
     return { address, trust: this.#knownAddresses.has(address) ? KNOWN_ADDRESS : STRANGER };
   }
 
-  /** Notes that an authentic delivery has come from there. */
+  /** An authentic delivery has come from this address. */
   remember(address: string): void {
     this.#knownAddresses.delete(address);
     this.#knownAddresses.add(address);
     forgetFirst(this.#knownAddresses);
   }
 
-  /** How long a sender has to stay away, milliseconds; 0 when it need not. */
+  /** Milliseconds until the sender may send; 0 for now. */
   waitOf({ address, trust }: Sender): number {
     if (trust === STRANGER) return Math.max(this.#addresses.get(address)?.wait ?? 0, this.#strangers.wait);
     return this.#ofKnown.size < trust * MAX_WAITING ? 0 : this.#known.wait;
   }
 
-  /** @param done told once whether the work may begin: now, or for a known sender when there is budget */
+  /** @param done called once, when the work may begin or is refused; for a known sender it waits for the budget */
   ask(sender: Sender, done: (isAllowed: boolean) => void): void {
     if (this.waitOf(sender) > 0) done(false);
     else if (sender.trust === STRANGER || this.#known.wait === 0) done(true);
     else void this.run(sender, () => Promise.resolve(done(true)));
   }
 
-  /** Does the work of one that was allowed, a few at a time. @returns null when the budget was used up meanwhile */
+  /** Does the work, a few at a time. @returns null when the budget was used up while it waited */
   async run<T>(sender: Sender, work: () => Promise<T>): Promise<T | null> {
     const { trust } = sender;
     if (trust === STRANGER)
@@ -144,7 +144,7 @@ export class UnverifiedWork {
     return this.#ofKnown.add(inTurn, { priority: trust });
   }
 
-  /** A delivery came to nothing. @param work what it has cost, bytes */
+  /** A delivery was not authentic. @param work its cost, bytes */
   wasted({ address, trust }: Sender, work: number): void {
     const bytes = Math.max(PRICE, work);
     if (trust !== STRANGER) return this.#known.take(bytes);
@@ -158,7 +158,7 @@ export class UnverifiedWork {
   }
 }
 
-/** Keeps the newest so many. */
+/** Forgets the oldest when there are too many. */
 function forgetFirst(addresses: Map<string, unknown> | Set<string>): void {
   if (addresses.size <= MAX_ADDRESSES) return;
   for (const address of addresses.keys()) {

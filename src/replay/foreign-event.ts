@@ -20,7 +20,7 @@ export interface Beside {
 /** An event without a record: the sender's JSON. Without an id it gets the hash of its bytes, the same in every replay. */
 export function foreignEvent(body: Buffer, beside: Beside, validate: Validator): ForeignResult {
   const validation = validate(body, beside.known);
-  if (!validation.fit) {
+  if (!validation.isValid) {
     return { ok: false, reason: validation.reasons.map(({ detail }) => detail).join('; ') };
   }
   const id = beside.id === null ? `sha256_${bodyId(body)}` : deliveryIdOf(beside.id);

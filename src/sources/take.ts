@@ -45,7 +45,7 @@ export function createTake({ ingest, validate, maxBytes }: TakeOptions): Inlet['
       return ingest.quarantine(kept, reasons, { dedupKey: messageKey(kept) });
     }
     const dedupKey = messageKey(event);
-    if (!validation.fit) return ingest.quarantine(event, validation.reasons, { dedupKey });
+    if (!validation.isValid) return ingest.quarantine(event, validation.reasons, { dedupKey });
     const trace = traceOf(properties);
     return ingest.accept(event, { handling: trace === null ? undefined : { trace }, dedupKey });
   };

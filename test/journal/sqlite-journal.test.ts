@@ -147,7 +147,7 @@ function operationsOf(
 ): ReturnType<typeof createOperations> {
   return createOperations({
     journal,
-    validate: () => ({ fit: true, envelope: makeEvent() }),
+    validate: () => ({ isValid: true, envelope: makeEvent() }),
     pid: null,
     sinks: () => [],
     hasSink: () => true,

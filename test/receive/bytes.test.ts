@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { Budget } from '../../src/receive/budget.ts';
+import { MemoryBudget } from '../../src/receive/budget.ts';
 import { readBytes, stopReading, type Bytes, type Refusal } from '../../src/receive/bytes.ts';
 
 /** A request whose body comes in these pieces. `length`: as declared; the sum of them when left out. */
@@ -10,15 +10,15 @@ function reading(
   options: { length?: number | null; limit?: number; max?: number } = {},
 ) {
   const sum = pieces.reduce((one, other) => one + other, 0);
-  const budget = new Budget(options.max ?? 1e9);
-  const share = budget.share();
+  const budget = new MemoryBudget(options.max ?? 1e9);
+  const memory = budget.reserve();
   const request = Object.assign(new PassThrough(), { socket: {} });
   const length = options.length === undefined ? sum : options.length;
   const result = new Promise<Bytes | Refusal>((resolve) => {
-    readBytes(request as unknown as IncomingMessage, length, options.limit ?? 1e6, share, resolve);
+    readBytes(request as unknown as IncomingMessage, length, options.limit ?? 1e6, memory, resolve);
   });
   for (const [n, bytes] of pieces.entries()) request.emit('data', Buffer.alloc(bytes, 65 + (n % 26)));
-  return { request, result, share, budget, end: () => request.emit('end') };
+  return { request, result, memory, budget, end: () => request.emit('end') };
 }
 
 test.each([
@@ -32,11 +32,11 @@ test.each([
 
 test('a body is whole, in the order of its pieces, with or without a declared length', async () => {
   for (const length of [6, null]) {
-    const { result, share, end } = reading([1, 2, 3], { length });
+    const { result, memory, end } = reading([1, 2, 3], { length });
     end();
     expect(await result).toEqual({ ok: true, body: Buffer.from('ABBCCC') });
     // Each piece costs more than its bytes.
-    expect(share.work).toBe(6 + 3 * 256);
+    expect(memory.work).toBe(6 + 3 * 256);
   }
   const empty = reading([]);
   empty.end();
@@ -62,16 +62,16 @@ const READERS = [
 test.each(READERS)(
   'what is held is counted and given back when it is released: length %s',
   async (_, length) => {
-    const { result, share, budget } = reading([1000], { max: 2000, length });
+    const { result, memory, budget } = reading([1000], { max: 2000, length });
     expect(budget.used).toBe(1256);
-    share.release();
+    memory.release();
     expect(budget.used).toBe(0);
     const crowded = reading([1000, 1000], { max: 2000, length });
     expect(await crowded.result).toMatchObject({ ok: false, code: 'overloaded' });
     // The piece that did not fit is not counted.
     expect(crowded.budget.used).toBe(1256);
-    crowded.share.release();
-    crowded.share.release();
+    crowded.memory.release();
+    crowded.memory.release();
     expect(crowded.budget.used).toBe(0);
     expect(await Promise.race([result, Promise.resolve('open')])).toBe('open');
   },

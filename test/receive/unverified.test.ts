@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { clientAddress } from '../../src/receive/client-address.ts';
+import { clientAddress } from '../../src/receive/senders.ts';
 import { UnverifiedWork } from '../../src/receive/unverified.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { deliver, EVENT, signed, start } from './support.ts';

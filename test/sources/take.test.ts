@@ -17,7 +17,7 @@ const message = async (id: string, size: number): Promise<IncomingMessage> => {
 /** @param note returns the seq */
 function takeBy(note: (...call: Parameters<Ingest['accept']>) => number): ReturnType<typeof createTake> {
   return createTake({
-    validate: () => ({ fit: true, envelope: { type: 't', team: null, user: 'u', clientUser: null } }),
+    validate: () => ({ isValid: true, envelope: { type: 't', team: null, user: 'u', clientUser: null } }),
     ingest: {
       accept: (...call) => Promise.resolve({ status: 'accepted', seq: note(...call) }),
       quarantine: () => Promise.reject(new Error('nothing here is invalid')),

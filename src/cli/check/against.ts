@@ -104,7 +104,7 @@ function fateUnder(config: Config, judge: boolean): (event: PastEvent) => Fate {
   const validate = createValidator(config.envelope);
   return ({ body }) => {
     const verdict = validate(body);
-    return verdict.fit ? fateOf(verdict.envelope.type) : QUARANTINED;
+    return verdict.isValid ? fateOf(verdict.envelope.type) : QUARANTINED;
   };
 }
 

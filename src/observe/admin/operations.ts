@@ -163,7 +163,7 @@ async function retryQuarantine(
       const validation = validate(event.body);
       // Whether it replaces the event whose id it has, or was forged with another secret, a person has to say.
       const isReused = !isNamed && reasons.some(({ code }) => code === ID_REUSED.code);
-      if (!validation.fit || isReused) {
+      if (!validation.isValid || isReused) {
         kept += 1;
         continue;
       }

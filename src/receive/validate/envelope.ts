@@ -4,7 +4,7 @@ import type { InvalidReason } from '../../core/ingest.ts';
 import { UUID } from '../../lib/uuid.ts';
 import { Scanner } from './scan.ts';
 
-/** Why an authentic event is not fit to route; these codes are in quarantine, in answers and in metrics. */
+/** Why an authentic event is invalid; the codes are in quarantine, in answers and in metrics. */
 const INVALID = {
   empty: 'the body is empty',
   not_utf8: 'the body is not UTF-8',
@@ -31,20 +31,20 @@ function invalidReason(code: InvalidCode): InvalidReason & { readonly code: Inva
 
 type RequiredField = 'team' | 'user' | 'clientUser';
 
-/** Event type prefixes (or `*`) and what events of these types must carry. The first rule that matches decides. */
+/** Event type prefixes (or `*`), and the fields that events of these types must have. The first rule that matches decides. */
 interface RequireRule {
   readonly match: readonly string[];
   readonly fields: readonly RequiredField[];
 }
 
-/** Names of the top-level keys that hold the envelope. */
+/** Names of the top-level keys of the envelope. */
 type EnvelopeFields = Readonly<Record<keyof Envelope, string>>;
 
-/** What a config says under `envelope`. */
+/** `envelope` of a config. */
 export interface EnvelopeOptions extends EnvelopeFields {
-  /** Team ids that may send; empty allows all. */
+  /** Accepted team ids; empty for all. */
   readonly teams: readonly string[];
-  /** What team and user ids must be: `uuid`, or any text of 1 to 256 characters. */
+  /** Format of team and user ids: `uuid`, or any text of 1 to 256 characters. */
   readonly userIds: 'uuid' | 'text';
   readonly require: readonly RequireRule[];
   /** Deepest nesting of a body. */
@@ -59,18 +59,18 @@ export const DEFAULT_FIELDS: EnvelopeFields = {
 };
 
 export type Validation =
-  | { readonly fit: true; readonly envelope: Envelope }
-  /** The envelope is as much as could be read; its type may be `''`. */
+  | { readonly isValid: true; readonly envelope: Envelope }
+  /** The envelope has what could be read; its type can be `''`. */
   | {
-      readonly fit: false;
+      readonly isValid: false;
       readonly envelope: Envelope;
       readonly reasons: readonly [InvalidReason, ...InvalidReason[]];
     };
 
-/** @param known what is known of the event beside its body; it stands in for keys the body lacks. */
+/** @param known fields from outside the body, for keys that the body lacks */
 export type Validator = (body: Buffer, known?: Partial<Envelope>) => Validation;
 
-/** The envelope as the body has it; undefined is what it has not. */
+/** The envelope as it is in the body; undefined for a missing key. */
 type Parts = Readonly<Record<keyof Envelope, unknown>>;
 type Refuse = (code: InvalidCode) => void;
 
@@ -80,13 +80,13 @@ const MAX_TYPE = 256;
 const MAX_ID = 256;
 const MAX_CLIENT_USER = 512;
 
-/** Makes the check whether an authentic body can be routed. The body is only looked at. */
+/** Makes the check of authentic bodies. It does not change the body. */
 export function createValidator(options: EnvelopeOptions): Validator {
   const { userIds, require } = options;
   const names = [options.type, options.team, options.user, options.clientUser];
   const scanner = new Scanner(names, options.maxDepth);
   const isId = userIds === 'uuid' ? isUuid : isTextId;
-  // A UUID is the same in either case; another id is not.
+  // UUIDs are equal in upper and lower case; other ids are not.
   const canonical = (id: string): string => (userIds === 'uuid' ? id.toLowerCase() : id);
   const teams = options.teams.length === 0 ? null : new Set(options.teams.map(canonical));
 
@@ -111,7 +111,7 @@ export function createValidator(options: EnvelopeOptions): Validator {
 
   return (body, known) => {
     const reasons: InvalidReason[] = [];
-    // A body that could not be read has that reason only: nothing is known about its fields.
+    // An unreadable body has no other reason: its fields are not known.
     let envelope = UNKNOWN;
     const refuse: Refuse = (code) => {
       reasons.push(invalidReason(code));
@@ -132,12 +132,12 @@ export function createValidator(options: EnvelopeOptions): Validator {
     }
     const [first, ...more] = reasons;
     return first === undefined
-      ? { fit: true, envelope }
-      : { fit: false, envelope, reasons: [first, ...more] };
+      ? { isValid: true, envelope }
+      : { isValid: false, envelope, reasons: [first, ...more] };
   };
 }
 
-/** @returns whether there are fields to look at, which a body can have that is refused for other reasons */
+/** @returns whether the body has fields: an invalid one can have some */
 function read(body: Buffer, scanner: Scanner, refuse: Refuse): boolean {
   if (body.length === 0) {
     refuse('empty');
@@ -162,7 +162,7 @@ function requiredBy(rules: readonly RequireRule[], type: string): readonly Requi
 
 const UNKNOWN: Envelope = { type: '', team: null, user: null, clientUser: null };
 
-/** What is not a string, or too long, or could not be stored as UTF-8, is left out. */
+/** Leaves out a value that is no string, is too long, or cannot be UTF-8. */
 function envelopeOf({ type, team, user, clientUser }: Parts): Envelope {
   return {
     type: isType(type) ? type : '',
@@ -176,7 +176,7 @@ function textOrNull(value: unknown): string | null {
   return isText(value, MAX_CLIENT_USER) ? value : null;
 }
 
-/** A lone surrogate is no text: it cannot be a message property, and would become another character on the way. */
+/** A text with a lone surrogate is refused: as a message property it would become another text. */
 function isText(value: unknown, max: number): value is string {
   return typeof value === 'string' && value.length <= max && value.isWellFormed();
 }

@@ -9,8 +9,8 @@ import {
 } from './envelope.ts';
 
 /**
- * Reads the envelope of events that came in before, by the rule that reads it before the 2xx. What is kept was judged then,
- * and old archives can lack ids: nothing is required.
+ * Reads the envelope of stored events as the receiver does. Nothing is required: they were checked when they were received,
+ * and old archives can lack ids.
  */
 export function createKeptValidator(envelope: KeptEnvelope): Validator {
   return createValidator({ ...envelope, teams: [], userIds: 'text', require: [] });
@@ -18,7 +18,7 @@ export function createKeptValidator(envelope: KeptEnvelope): Validator {
 
 type KeptEnvelope = Pick<EnvelopeOptions, keyof Envelope | 'maxDepth'>;
 
-/** A kept event as the endpoint would take it in: whose it is, its body says, where it says it. */
+/** A stored event as the receiver would have it: fields of its body replace the stored ones. */
 export function asItsBodySays(
   event: Event,
   validate: Validator,
@@ -26,11 +26,11 @@ export function asItsBodySays(
   const validation = validate(event.body, event);
   return {
     event: { ...event, ...validation.envelope },
-    reasons: validation.fit ? null : validation.reasons,
+    reasons: validation.isValid ? null : validation.reasons,
   };
 }
 
-/** Without a body that can be read nothing is known of its fields. */
+/** With these reasons the fields of the body are not known. */
 const UNREADABLE: ReadonlySet<string> = new Set([
   'empty',
   'not_json',
@@ -39,9 +39,9 @@ const UNREADABLE: ReadonlySet<string> = new Set([
 ] satisfies InvalidCode[]);
 
 /**
- * Compares what is kept of events with what their bodies say.
- * @param fields null for those that a config has by default
- * @returns names of the body's members that say something else; null for a body that cannot be read
+ * Compares stored envelopes with the bodies of their events.
+ * @param fields null for the defaults of a config
+ * @returns names of the body's members that differ; null for an unreadable body
  */
 export function createEnvelopeCheck(
   fields: KeptEnvelope | null,
@@ -50,12 +50,12 @@ export function createEnvelopeCheck(
   const validate = createKeptValidator(names);
   return (kept, body, isSigned) => {
     const validation = validate(body);
-    if (!validation.fit && validation.reasons.some(({ code }) => UNREADABLE.has(code))) return null;
-    const says = validation.envelope;
+    if (!validation.isValid && validation.reasons.some(({ code }) => UNREADABLE.has(code))) return null;
+    const read = validation.envelope;
     const differ = (name: keyof Envelope): boolean => {
-      if (kept[name] === (says[name]?.toWellFormed() ?? null)) return false;
-      // Without the sender's signature: a broker may have said beside the body what it lacks, and a route may have redacted the client user.
-      const mayDiffer = (says[name] ?? '') === '' || (name === 'clientUser' && kept.clientUser === null);
+      if (kept[name] === (read[name]?.toWellFormed() ?? null)) return false;
+      // Only if the body is not signed: a broker's metadata can have what it lacks, and a route can redact the client user.
+      const mayDiffer = (read[name] ?? '') === '' || (name === 'clientUser' && kept.clientUser === null);
       return !mayDiffer || isSigned();
     };
     return (['type', 'team', 'user', 'clientUser'] as const).filter(differ).map((name) => names[name]);

@@ -1,6 +1,6 @@
 import type { Refusal, RequestHeaders } from '../../core/verifier.ts';
 
-/** The value of one header; a repeated one is joined as HTTP says. Absent and empty are the same: `null`. */
+/** The value of a header; a repeated one is joined as in HTTP. Null for a missing or empty one. */
 export function headerOf(headers: RequestHeaders, name: string): string | null {
   const value = headers[name];
   if (typeof value === 'string') return value === '' ? null : value;
@@ -11,8 +11,8 @@ const SECONDS = /^(?:0|[1-9]\d{0,11})$/;
 
 /**
  * Checks a signed timestamp: whole seconds since the Unix epoch, written as digits only.
- * @param now and @param tolerance are milliseconds.
- * @returns the refusal, or `null` when the time is near enough.
+ * @param now and `tolerance`: milliseconds
+ * @returns the refusal; null when the time is within the tolerance
  */
 export function checkTimestamp(text: string, now: number, tolerance: number): Refusal | null {
   if (!SECONDS.test(text)) {

@@ -4,19 +4,19 @@ import { MillraceError } from '../../core/errors.ts';
 import type { Precheck, Refusal, RequestHeaders, Verification, Verifier } from '../../core/verifier.ts';
 import { checkTimestamp, headerOf } from './headers.ts';
 
-/** How a sender with a signature scheme of its own signs. Header names in any case. */
+/** The signature scheme of a sender. Header names in any case. */
 export interface HmacOptions {
-  /** Header that carries the signature. */
+  /** Header with the signature. */
   readonly header: string;
   readonly algorithm: 'sha256' | 'sha1' | 'sha512';
   readonly encoding: 'hex' | 'base64';
   /** Text before the signature in its header, such as `sha256=`. */
   readonly prefix: string;
-  /** Header with the time of signing, in whole seconds; it has to be part of `content`. */
+  /** Header with the time of signing, in whole seconds; must be part of `content`. */
   readonly timestampHeader: string | null;
-  /** Header with the delivery id, part of `content`; without one the id is the SHA-256 of all that is signed. */
+  /** Header with the delivery id, part of `content`; without it the id is the SHA-256 of the signed content. */
   readonly idHeader: string | null;
-  /** What is signed: `{body}`, `{timestamp}` and `{id}` stand for the parts. `null`: the body, after the timestamp if there is one. */
+  /** The signed content, with `{body}`, `{timestamp}` and `{id}` for its parts. Null: the body, after the timestamp if there is one. */
   readonly content: string | null;
 }
 
@@ -33,8 +33,8 @@ export const DEFAULT_HMAC: HmacOptions = {
 const PARTS = /(\{body\}|\{timestamp\}|\{id\})/;
 
 /**
- * One HMAC in one header. Secrets are used as the bytes of their text.
- * @param options.tolerance milliseconds in both directions; of use only with a timestamp header.
+ * Verifies one HMAC in one header. The bytes of a secret's text are its key.
+ * @param options.tolerance milliseconds in both directions; only for a timestamp header
  */
 export function createHmacVerifier(options: {
   secrets: readonly string[];
@@ -56,7 +56,7 @@ export function createHmacVerifier(options: {
 
   const length = prefix.length + createHmac(algorithm, '').digest(encoding).length;
 
-  /** What the headers claim, when it is whole and signed about now. */
+  /** The signature and what belongs to it, if the headers are complete and the time is within the tolerance. */
   const claimOf = (headers: RequestHeaders, now: number): Claim | Refusal => {
     const signature = headerOf(headers, header);
     if (signature === null) return missing(header);
@@ -108,9 +108,9 @@ export function createHmacVerifier(options: {
 interface Claim {
   readonly ok: true;
   readonly signature: string;
-  /** Empty when there is no timestamp header. */
+  /** Empty without a timestamp header. */
   readonly timestamp: string;
-  /** `null` without a well-formed one. */
+  /** Null without a well-formed one. */
   readonly id: string | null;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -131,7 +131,7 @@ function signContent<H extends Hash | Hmac>(
   return hash;
 }
 
-/** Splits the template into its parts. A timestamp or body that is not signed would protect nothing, so it is refused. */
+/** Splits the template into its parts. @throws MillraceError config_invalid for a timestamp, id or body that is not signed */
 function parseContent(settings: HmacOptions): readonly string[] {
   const { timestampHeader, idHeader } = settings;
   const content = settings.content ?? (timestampHeader === null ? '{body}' : '{timestamp}.{body}');
@@ -143,7 +143,7 @@ function parseContent(settings: HmacOptions): readonly string[] {
     );
   }
   if (parts.includes('{id}') && idHeader === null) throw invalid('has {id} but there is no idHeader');
-  // Whoever has one delivery could send it under any id, and burn the ids of others.
+  // An attacker with one delivery could send it under any id, and make the deliveries with these ids duplicates.
   if (!parts.includes('{id}') && idHeader !== null)
     throw invalid('has no {id}, so idHeader is not protected');
   return parts;

@@ -9,18 +9,18 @@ import { createStandardWebhooks } from './standard-webhooks.ts';
 export const SCHEMES = ['standard-webhooks', 'hmac', 'none'] as const;
 export type Scheme = (typeof SCHEMES)[number];
 
-/** What the config says under `signing`. */
+/** `signing` of a config. */
 export interface SigningOptions {
   readonly scheme: Scheme;
-  /** Tried all, in this order; the index of the one that matched is reported. */
+  /** All are tried, in this order; the index of the one that matched is reported. */
   readonly secrets: readonly string[];
-  /** For each secret the ids of the teams whose events it may sign; null or left out for those of every team. */
+  /** For each secret the ids of the teams whose events it may sign; null or missing for all teams. */
   readonly teams?: readonly (readonly string[] | null)[];
   /** Milliseconds a signature's timestamp may lie in the past or the future. */
   readonly tolerance: number;
-  /** Has to be `true` for the scheme `none`. */
+  /** Must be true for the scheme `none`. */
   readonly insecure?: boolean;
-  /** Only for the scheme `hmac`; what is left out has the value of DEFAULT_HMAC. */
+  /** Only for the scheme `hmac`; DEFAULT_HMAC has the defaults. */
   readonly hmac?: Partial<HmacOptions>;
   /** Only for the scheme `none`: header with the delivery id. */
   readonly idHeader?: string | null;
@@ -43,9 +43,9 @@ export function createVerifier(options: SigningOptions): Verifier {
   return options.teams?.some((teams) => teams !== null) === true ? withTeams(verifier, options) : verifier;
 }
 
-/** Says with each signature which teams its secret may speak for. */
+/** Adds to each verification the teams whose events the secret may sign. */
 function withTeams(verifier: Verifier, { secrets, teams = [] }: SigningOptions): Verifier {
-  // A secret that stands there twice may speak for the teams of both.
+  // A secret that is listed twice has the teams of both entries.
   const bound = secrets.map((secret) => {
     const lists = secrets.flatMap((other, index) => (other === secret ? [teams[index] ?? null] : []));
     return lists.includes(null) ? null : new Set(lists.flatMap((list) => (list ?? []).map(canonicalId)));
@@ -60,7 +60,7 @@ function withTeams(verifier: Verifier, { secrets, teams = [] }: SigningOptions):
   };
 }
 
-/** No signature at all: anyone who reaches the port can feed events. For tests, and behind a proxy that verifies. */
+/** No signature: anyone who reaches the port can send events. For tests, and behind a proxy that verifies. */
 function createUnsigned(options: { idHeader?: string | null }): Verifier {
   const header = options.idHeader?.toLowerCase() ?? null;
   return {

@@ -5,8 +5,8 @@ import type { Family } from './standard-webhooks.ts';
 
 /**
  * Signs a body as a Standard Webhooks sender does: `v1` with a `whsec_` secret, `v1a` with a `whsk_` one.
- * @param timestampMs milliseconds since the epoch; signed as whole seconds.
- * @returns the three signature headers.
+ * @param timestampMs milliseconds since the epoch; signed as whole seconds
+ * @returns the three signature headers
  */
 export function signStandardWebhooks(
   secret: string,
@@ -18,7 +18,7 @@ export function signStandardWebhooks(
   return signWith([parseStandardSecret(secret, 'the signing secret')], id, timestampMs, body, family);
 }
 
-/** The same with keys made once; each makes a signature, so that a receiver may know any of them. */
+/** The same with parsed secrets. Each makes a signature: the receiver may have any of them. */
 export function signWith(
   secrets: readonly StandardSecret[],
   id: string,

@@ -1,21 +1,21 @@
 import { createPrivateKey, createPublicKey, createSecretKey, type KeyObject } from 'node:crypto';
 import { MillraceError } from '../../core/errors.ts';
 
-/** A secret of Standard Webhooks, ready for use. `sign` is `null` for a public key. */
+/** A parsed secret of Standard Webhooks. `sign` is null for a public key. */
 export type StandardSecret =
   | { readonly version: 'v1'; readonly key: KeyObject }
   | { readonly version: 'v1a'; readonly key: KeyObject; readonly sign: KeyObject | null };
 
-/** Shorter ones can be guessed, and a password that happens to be base64 is caught too. */
+/** Shorter ones can be guessed. Refuses most passwords that are valid base64. */
 const MIN_SHARED_BYTES = 16;
 
-/** What stands before the 32 bytes of an ed25519 seed in PKCS #8. */
+/** The bytes before the 32 bytes of an ed25519 seed in PKCS #8. */
 const PKCS8_ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex');
 
 /**
- * Reads `whsec_…` (or bare base64), `whpk_…` or `whsk_…`. Keys are made here, once: with a KeyObject an HMAC costs a
- * quarter of what it costs with a Buffer.
- * @param where names the key in the config; errors carry it and never the secret.
+ * Parses `whsec_…` (or only base64), `whpk_…` or `whsk_…`. The keys are made once: an HMAC with a KeyObject takes a quarter of
+ * the time of one with a Buffer.
+ * @param where the key in the config, for errors, which never contain the secret
  */
 export function parseStandardSecret(secret: string, where: string): StandardSecret {
   if (secret.startsWith('whpk_')) {
@@ -29,7 +29,7 @@ export function parseStandardSecret(secret: string, where: string): StandardSecr
   return { version: 'v1', key: createSecretKey(bytes) };
 }
 
-/** Buffer.from skips what is not base64; a secret with a typing error must not become another secret. */
+/** Buffer.from skips other characters: a secret with a typing error must not become another secret. */
 function decode(text: string, where: string): Buffer {
   if (text === '') throw new MillraceError('config_invalid', `${where} is empty`);
   const bytes = Buffer.from(text, 'base64');
@@ -48,7 +48,7 @@ function publicKey(bytes: Buffer, where: string): KeyObject {
   });
 }
 
-/** 32 bytes are the seed; 64 are the seed with the public key behind it, which then has to belong to it. */
+/** 32 bytes are the seed; 64 are the seed and its public key. */
 function privateSecret(bytes: Buffer, where: string): StandardSecret {
   if (bytes.length !== 32 && bytes.length !== 64) {
     throw new MillraceError('config_invalid', `${where} is not a private key of 32 or 64 bytes`);

@@ -17,12 +17,12 @@ const event = (more: object = {}): object => ({
 const check = (value: unknown, validator = validate): Validation =>
   validator(Buffer.from(JSON.stringify(value)));
 const codes = (result: Validation): string[] =>
-  result.fit ? [] : result.reasons.map((reason) => reason.code);
+  result.isValid ? [] : result.reasons.map((reason) => reason.code);
 
 describe('a fit event', () => {
   it('has its envelope read as it was written', () => {
     expect(check(event())).toStrictEqual({
-      fit: true,
+      isValid: true,
       envelope: {
         type: 'daily.data.meal.created',
         team: TEAM,
@@ -34,7 +34,7 @@ describe('a fit event', () => {
 
   it('fault 31: may be of any type and carry any value', () => {
     for (const event_type of ['a', 'no.such.type', 'raw.x.y', 'x'.repeat(256), 'tägliche.dätä']) {
-      expect(check(event({ event_type, data: { status: 'new_enum_value' } })).fit).toBe(true);
+      expect(check(event({ event_type, data: { status: 'new_enum_value' } })).isValid).toBe(true);
     }
   });
 
@@ -69,7 +69,7 @@ describe('what is required', () => {
 
   it('is nothing but a type when no rule matches', () => {
     const lax = createValidator({ ...ENVELOPE, require: [] });
-    expect(check({ event_type: 'x' }, lax).fit).toBe(true);
+    expect(check({ event_type: 'x' }, lax).isValid).toBe(true);
     expect(codes(check({}, lax))).toEqual(['type_missing']);
   });
 
@@ -83,7 +83,7 @@ describe('what is required', () => {
       'client_user_missing',
     ]);
     const body = Buffer.from(`{"constructor":"t","__proto__":"${TEAM}","toString":"${USER}","c":null}`);
-    expect(odd(body)).toMatchObject({ fit: true, envelope: { type: 't', team: TEAM, user: USER } });
+    expect(odd(body)).toMatchObject({ isValid: true, envelope: { type: 't', team: TEAM, user: USER } });
   });
 });
 
@@ -128,8 +128,8 @@ describe('an invalid event', () => {
 
   it('has a user id that is text where text is allowed', () => {
     const text = createValidator({ ...ENVELOPE, userIds: 'text' });
-    expect(check(event({ user_id: 'u-1' }), text).fit).toBe(true);
-    expect(check(event({ team_id: 'acme' }), text).fit).toBe(true);
+    expect(check(event({ user_id: 'u-1' }), text).isValid).toBe(true);
+    expect(check(event({ team_id: 'acme' }), text).isValid).toBe(true);
     const acme = createValidator({ ...ENVELOPE, userIds: 'text', teams: ['acme'] });
     expect(codes(check(event({ team_id: 'ACME' }), acme))).toEqual(['team_foreign']);
     expect(codes(check(event({ user_id: '' }), text))).toEqual(['user_malformed']);
@@ -138,7 +138,7 @@ describe('an invalid event', () => {
 
   it('comes from a team that is not on the list', () => {
     const ours = createValidator({ ...ENVELOPE, teams: [TEAM.toLowerCase()] });
-    expect(check(event(), ours).fit).toBe(true);
+    expect(check(event(), ours).isValid).toBe(true);
     expect(codes(check(event({ team_id: USER }), ours))).toEqual(['team_foreign']);
   });
 
@@ -183,7 +183,7 @@ describe('whatever it is given', () => {
         `"event_type":"a","user_id":"${USER}","client_user_id":null,"data":[9007199254740993,-0,1E400,"\\ud800"]}`,
     );
     const before = Buffer.from(body);
-    expect(validate(body)).toMatchObject({ fit: true, envelope: { team: TEAM } });
+    expect(validate(body)).toMatchObject({ isValid: true, envelope: { team: TEAM } });
     expect(body.equals(before)).toBe(true);
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   });

@@ -6,9 +6,8 @@ import * as fc from 'fast-check';
 import { Webhook as Reference } from 'standardwebhooks';
 import { Webhook as Svix } from 'svix';
 import { describe, expect, it } from 'vitest';
-import { HmacSha256 } from '../../../src/receive/verify/hmac-sha256.ts';
 import { parseStandardSecret } from '../../../src/receive/verify/standard-secret.ts';
-import { createStandardWebhooks } from '../../../src/receive/verify/standard-webhooks.ts';
+import { createStandardWebhooks, HmacSha256 } from '../../../src/receive/verify/standard-webhooks.ts';
 import { signStandardWebhooks } from '../../../src/receive/verify/sign-standard-webhooks.ts';
 import { verifierContract } from './contract.ts';
 
