@@ -7,7 +7,7 @@ import type { SearchQuery } from './search.ts';
 import type { RouteRecord } from './route-record.ts';
 import type { CheckpointStore } from './source.ts';
 
-/** An authentic event that is not fit to route, whole. */
+/** An authentic event that is invalid, whole. */
 export interface QuarantinedEvent extends Event {
   readonly key: number;
   readonly reasons: readonly InvalidReason[];
@@ -15,7 +15,7 @@ export interface QuarantinedEvent extends Event {
   readonly bodyBytes?: number;
 }
 
-/** An event one sink has refused for good, whole. */
+/** An event that a sink has refused permanently, whole. */
 export interface DeadLetter {
   readonly key: number;
   readonly sink: string;
@@ -73,7 +73,7 @@ export interface EventHead {
   readonly erased: boolean;
   /** Of a log whose sinks do not stand at one seq each: the sinks that have not had it. */
   readonly waits?: readonly string[];
-  /** Whether it may be an event that is there already, retried; left out: where `only` is given. */
+  /** Whether it can be a retry of another event; missing: if `only` is set. */
   readonly isPutBack?: boolean;
 }
 
@@ -156,7 +156,7 @@ export interface DeadLetterBatch {
   readonly sink: string;
   /** Where its cursor goes. */
   readonly upTo: number;
-  readonly letters: readonly (Pick<DeadLetter, 'destination' | 'code' | 'reason' | 'diedAt'> & {
+  readonly deadLetters: readonly (Pick<DeadLetter, 'destination' | 'code' | 'reason' | 'diedAt'> & {
     readonly seq: number;
     /** What the event has to go without there. */
     readonly redactions?: readonly Redaction[];

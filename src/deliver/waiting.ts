@@ -88,7 +88,7 @@ export async function deadLetterWaiting(
             ...(redactions === undefined ? {} : { redactions }),
           })),
     );
-    count += await journal.addDeadLetters({ sink, upTo: last.seq, letters: deadLetters });
+    count += await journal.addDeadLetters({ sink, upTo: last.seq, deadLetters });
     at = last.seq;
   }
 }

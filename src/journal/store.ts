@@ -194,7 +194,7 @@ export class Store {
   }
 
   /** Makes dead letters of what waits for a sink up to a seq, and moves its cursor there. */
-  addDeadLetters({ sink, upTo, letters: deadLetters }: DeadLetterBatch): number {
+  addDeadLetters({ sink, upTo, deadLetters }: DeadLetterBatch): number {
     const rows = deadLetters.flatMap(({ redactions, ...about }) => {
       // A damaged record was reported when it was read for this.
       const found = rowOf(this.#events.log, about.seq);

@@ -27,7 +27,7 @@ describeOnSharedKafka('what was said of another log', (kafka) => {
     return places;
   }
 
-  test('an offset behind the end, as of a log that was cut or made anew, settles nothing', async () => {
+  test('an offset behind the end, as of a log that was cut or created again, settles nothing', async () => {
     const places = await waiting();
     await oracle.commit(`${places.name}.one`, places.topic, 0, 1000);
     expect(await given(places, 'up', 6)).toEqual(IDS);

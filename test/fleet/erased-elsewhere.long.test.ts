@@ -33,7 +33,7 @@ describeOnSharedKafka('a fleet that shares erasure.path', (kafka) => {
     await until('the deliverer to be there', () => fleet.isDelivered);
     writeFileSync(stalls, '');
     await fleet.send('gone', () => [receiver.url]);
-    await until('it to be under way', () => existsSync(`${stalls}.begun`));
+    await until('it to be in flight', () => existsSync(`${stalls}.begun`));
     const erasing = millrace(['erase', 'gone', '--now', '--config', join(folder, 'r1/millrace.yaml')]);
     // Longer than it takes those who have nothing to say that.
     const first = await Promise.race([erasing.then(() => 'ended'), wait(4000).then(() => 'waits')]);

@@ -7,7 +7,7 @@ const FAULTS = runCount({ long: 4 });
 
 describeUnderFaults('a fleet under faults', (makeScene) => {
   test(
-    `${FAULTS} faults, seed ${SEED}: nothing is lost, in order, and again only what was under way`,
+    `${FAULTS} faults, seed ${SEED}: nothing is lost, all is in order, and only what was in flight comes again`,
     { timeout: 600_000 + FAULTS * 15_000 },
     async () => {
       const scene = await makeScene();
@@ -38,7 +38,7 @@ describeUnderFaults('a fleet under faults', (makeScene) => {
     });
     const { ok, text } = await verdictOn(scene);
     expect(ok, text).toBe(true);
-    // Nothing was under way when they were told to stop.
+    // Nothing was in flight when they stopped.
     expect(text).toContain('"twice":0');
   });
 });

@@ -99,8 +99,8 @@ describeOnSharedKafka('a journal on Kafka', (kafka) => {
     // The id of another event, with other bytes: found where the log is read.
     await postSigned(both.url, body({ other: true }), { id: 'msg_good' });
     await until('what is set aside', async () => {
-      const [kept, letters] = [await list('quarantine'), await list('dead-letters')];
-      return kept.length === 2 && letters.length === 1;
+      const [kept, dead] = [await list('quarantine'), await list('dead-letters')];
+      return kept.length === 2 && dead.length === 1;
     });
     expect((await list('quarantine')).map(({ id }) => id).toSorted()).toEqual(['msg_bad', 'msg_good']);
     expect(fleet.given('one').toSorted()).toEqual(['msg_good', 'msg_refused']);
@@ -249,7 +249,7 @@ describeOnSharedKafka('a journal on Kafka', (kafka) => {
     await until('the dead letter', async () => (await status()).deadLetters === 1);
     const retry = ['dead-letters', 'retry', '--all', '--config', config];
     await millrace(retry);
-    // As others write it who had read the letter at the same time.
+    // As other processes write it that read the dead letter at the same time.
     const again = (await oracle.read(fleet.topic)).find(({ headers }) =>
       headers['millrace']?.includes('"again"'),
     );
@@ -260,7 +260,7 @@ describeOnSharedKafka('a journal on Kafka', (kafka) => {
       return deadLetters === 1 && events >= 4 && cursors[0]?.backlog === 0;
     });
     expect(fleet.given('one')).toEqual(['msg_1', 'msg_1']);
-    // The letter of the second refusal is another one.
+    // The second refusal makes another dead letter.
     await millrace(retry);
     await until('it to be sent', () => fleet.given('one').length === 3);
   });

@@ -120,7 +120,7 @@ export class Fleet {
     return Receiver.start(this.config(name), { args: roleArgs(role) });
   }
 
-  /** @param main what to run in place of the program as it is */
+  /** @param main the program to run instead of the built one */
   async start(name: string, role: Role, main?: string): Promise<ServeProcess> {
     const args = roleArgs(role);
     const process = new ServeProcess(this.config(name), { args, ...(main === undefined ? {} : { main }) });
@@ -190,7 +190,7 @@ export class Fleet {
     return [...this.#noted].every((id) => given.has(id));
   }
 
-  /** A command, by the config of nobody else. */
+  /** Runs a command with a config of its own. */
   run(...args: string[]): Promise<Ended> {
     return millrace([...args, '--config', this.config('cli')]);
   }

@@ -6,7 +6,7 @@ import { Fleet } from './fleet.ts';
 describeOnSharedKafka('a topic that gets more partitions', (kafka) => {
   test('is delivered from all of them, by who is there', async () => {
     const fleet = await Fleet.make(kafka, { partitions: 1, sinks: ['one'], session: '6s' });
-    // One alone: nobody who joins has them shared out anew.
+    // One alone: no member joins, which would assign the partitions again.
     const deliverer = await fleet.startInside('d1', 'deliver');
     const before = await fleet.startInside('r1', 'receive');
     await fleet.send('early', () => [before.url]);

@@ -14,7 +14,7 @@ const lines = (name) =>
 
 // What one fault may have forwarded again of what one process had sent to a sink: the 200 after which it stops when it cannot note
 // what is confirmed (deploy/scaling.md), and four batches of 5 in flight, of which one may have ended as it was counted.
-const UNDER_WAY = 225;
+const MOST_REPEATED = 225;
 // Milliseconds before a fault in which what was sent may not have been confirmed or noted yet, and how long it may linger.
 const [BEFORE, AFTER] = [3000, 20_000];
 
@@ -36,7 +36,7 @@ const causeOf = (one, other) =>
   faults.find(({ pid, from, to, repeated }) => {
     const isNear = from <= other.at + 1000 && to >= one.at - BEFORE && from - one.at <= AFTER;
     const isItsOwn = pid === null || pid === one.pid || pid === other.pid;
-    return isNear && isItsOwn && (repeated.get(one.pid) ?? 0) < UNDER_WAY;
+    return isNear && isItsOwn && (repeated.get(one.pid) ?? 0) < MOST_REPEATED;
   });
 const sinks = readdirSync(folder).filter((name) => name.startsWith('sink-'));
 for (const name of sinks) {

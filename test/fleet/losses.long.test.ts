@@ -57,12 +57,12 @@ describeUnderFaults('a fleet that could lose events', (makeScene, cluster) => {
 
   test('who starts while a partition has no leader waits until it has one', async () => {
     const { oracle, brokers } = cluster;
-    // One copy: while its broker is gone nobody can lead.
+    // One copy: while its broker is gone, no broker can lead.
     const fleet = await Fleet.make(cluster, { partitions: 1, replicas: 1 });
     const leader = await oracle.leader(fleet.topic);
     const own = brokers.find(({ id }) => id === leader);
     await own?.kill();
-    await until('nobody to lead', async () => (await oracle.leader(fleet.topic)) < 0);
+    await until('the partition to have no leader', async () => (await oracle.leader(fleet.topic)) < 0);
     const starting = fleet.start('r1', 'receive');
     await own?.start();
     expect((await starting).url).toMatch(/^http:/);

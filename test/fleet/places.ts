@@ -89,7 +89,7 @@ export class Places extends Fleet {
     );
   }
 
-  async letters(): Promise<number> {
+  async deadLetters(): Promise<number> {
     return (await this.listed('dead-letters')).length;
   }
 

@@ -21,10 +21,10 @@ describeOnSharedKafka('what is settled while one place is down', (kafka) => {
     places.set('picky.refuses', true);
     const first = await Receiver.start(places.config('b1'));
     await places.sendTo(first, ...USERS);
-    await until('the letters', async () => (await places.letters()) === USERS.length);
+    await until('the dead letters', async () => (await places.deadLetters()) === USERS.length);
     await places.run('dead-letters', 'drop', '--all');
     await places.tried(first, USERS.length);
-    // By now nobody refuses: what comes back is delivered.
+    // No place refuses any more: what is sent again is delivered.
     places.set('picky.refuses', false);
     for (let n = 0; n < 2; n += 1) {
       await places.reload(first, 'b1');
@@ -50,7 +50,7 @@ describeOnSharedKafka('what is settled while one place is down', (kafka) => {
     await places.isPast(USERS.length);
     for (const place of ['up', 'picky']) expect(places.given(place).toSorted(), place).toEqual(IDS);
     expect(places.given('down').toSorted()).toEqual(IDS.slice(1));
-    expect(await places.letters()).toBe(0);
+    expect(await places.deadLetters()).toBe(0);
   });
 
   test('stays settled when routes name other places, two reloads come at once, and the sink has another name for a while', async () => {
@@ -92,21 +92,21 @@ describeOnSharedKafka('what is settled while one place is down', (kafka) => {
     onTestFinished(remove);
     const first = await places.start('b1', 'both', main);
     await places.sendTo(first, 'a', 'b', 'c');
-    await until('the letters', async () => (await places.letters()) === 3);
+    await until('the dead letters', async () => (await places.deadLetters()) === 3);
     await places.run('dead-letters', 'drop', '--all');
     await places.sendTo(first, 'd', 'e', 'f');
-    await until('more letters', async () => (await places.letters()) === 3);
+    await until('more dead letters', async () => (await places.deadLetters()) === 3);
     await first.kill('SIGKILL');
     places.set('picky.refuses', false);
     const second = await Receiver.start(places.config('b2'));
     await places.sendTo(second, 'g');
     await places.isPast(7);
     expect(places.given('picky').toSorted()).toEqual([...IDS, 'msg_g_1']);
-    expect(await places.letters()).toBe(3);
+    expect(await places.deadLetters()).toBe(3);
     // It is another delivery once it is retried.
     await places.run('dead-letters', 'retry', '--all');
     await until('them to be delivered', () => places.given('picky').length === 10);
-    expect(await places.letters()).toBe(0);
+    expect(await places.deadLetters()).toBe(0);
   });
 
   test('who was paused and is refused when others have its events brings back no dead letter', async () => {
@@ -119,7 +119,7 @@ describeOnSharedKafka('what is settled while one place is down', (kafka) => {
     await until('it to be sending', () => existsSync(`${stalls}.begun`));
     first.signal('SIGSTOP');
     const second = await Receiver.start(places.config('b2'));
-    await until('the letter', async () => (await places.letters()) === 1);
+    await until('the dead letter', async () => (await places.deadLetters()) === 1);
     await places.run('dead-letters', 'drop', '--all');
     rmSync(stalls);
     first.signal('SIGCONT');
@@ -127,7 +127,7 @@ describeOnSharedKafka('what is settled while one place is down', (kafka) => {
     await until('it to find that it is late', () => first.stderr.includes('others may have its partition'));
     expect(await first.kill('SIGTERM')).toMatchObject({ code: 0 });
     expect(await second.kill('SIGTERM')).toMatchObject({ code: 0 });
-    expect(await places.letters()).toBe(0);
+    expect(await places.deadLetters()).toBe(0);
     expect(places.given('picky')).toEqual(['msg_a_1', 'msg_a_1']);
   });
 });

@@ -125,7 +125,7 @@ test('killed while dead letters are retried, they wait for their sink, which had
       { seq: 1, ...about },
       { seq: 2, ...about, redactions: HIDDEN },
     ];
-    store.addDeadLetters({ sink: 'hubs', upTo: 3, letters: deadLetters });
+    store.addDeadLetters({ sink: 'hubs', upTo: 3, deadLetters });
     store.cursors.leave('hubs');
     store.retryDeadLetters({ keys: [1, 2] }, NOW);
   });

@@ -57,7 +57,7 @@ export function makeJournal(folder: string): { readonly killed: Files; readonly 
   store.addDeadLetters({
     sink: 'a',
     upTo: 2,
-    letters: [{ seq: 2, destination: null, code: 'made_up', reason: '', diedAt: NOW }],
+    deadLetters: [{ seq: 2, destination: null, code: 'made_up', reason: '', diedAt: NOW }],
   });
   store.cursors.move([['a', GIVEN.confirmed.a]]);
   store.checkpoints.save('source/partition-0', '17');

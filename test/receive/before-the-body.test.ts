@@ -67,7 +67,7 @@ describe('a delivery whose headers cannot be genuine', () => {
     expect((await announce(port, { ...good })).text).toContain('100 Continue');
   });
 
-  it('is told from one that is signed with hmac', async () => {
+  it('is distinguished from one that is signed with hmac', async () => {
     const { url } = await start({ verifier: hmac });
     const digest = createHmac('sha256', 's').update(`${HMAC['x-time']}.`).update(EVENT).digest('hex');
     const headers = { ...HMAC, 'x-sig': `sha256=${digest}` };

@@ -60,7 +60,7 @@ describe('the bytes', () => {
     expect(identity.status).toBe(202);
   });
 
-  it('are 400 when they are not what Content-Encoding says, or more than that, 415 when nobody knows that encoding', async () => {
+  it('are 400 when they are not what Content-Encoding says, or more than that, and 415 for an unknown encoding', async () => {
     const { url } = await start({ limits: { unverifiedBytes: 0 } });
     for (const [encoding, compress] of Object.entries(COMPRESS)) {
       const whole = compress(EVENT);
@@ -142,7 +142,7 @@ describe('the limit', () => {
     expect(await deliver(url, Buffer.alloc(50_000_000, 0x20))).toMatchObject({ status: 413 });
   });
 
-  it('fault 21: a sender that waits to be told to continue is told not to', async () => {
+  it('fault 21: a sender that waits for `100 Continue` is refused before its body', async () => {
     const { port } = await start({ limits: { lingerTimeout: 50 } });
     const big = new RawClient(port);
     big.socket.write(head({ ...signed(EVENT), 'content-length': 50_000_000, expect: '100-continue' }));

@@ -68,7 +68,7 @@ test.each(READERS)(
     expect(budget.used).toBe(0);
     const crowded = reading([1000, 1000], { max: 2000, length });
     expect(await crowded.result).toMatchObject({ ok: false, code: 'overloaded' });
-    // The piece that did not fit is not counted.
+    // The piece without room is not counted.
     expect(crowded.budget.used).toBe(1256);
     crowded.memory.release();
     crowded.memory.release();
@@ -110,7 +110,7 @@ test.each([
   const { request, result } = reading([5], { length });
   request.emit(event, new Error('made-up'));
   expect(await result).toEqual({ ok: false, code: 'gone' });
-  // Later events of the same request are nobody's.
+  // Later events of the request have no listeners.
   expect(['data', 'end', 'close', 'error'].map((name) => request.listenerCount(name))).toEqual([0, 0, 0, 0]);
 });
 

@@ -24,7 +24,7 @@ function make() {
   return { clock, due, deadlines, a, b, c };
 }
 
-test('each is told of once, when it is due, and one timer is enough', () => {
+test('each is reported once, when it is due, and one timer is enough', () => {
   const { clock, due, deadlines, a, b, c } = make();
   deadlines.add(a, 1000);
   deadlines.add(b, 1000);
@@ -39,7 +39,7 @@ test('each is told of once, when it is due, and one timer is enough', () => {
   expect(clock.pending).toBe(0);
 });
 
-test('what is removed is not told of, whichever it is; the others are, in time', () => {
+test('any item that is removed is not reported; the others are, in time', () => {
   for (const removed of ['a', 'b', 'c'] as const) {
     const { clock, due, deadlines, ...things } = make();
     for (const [name, from] of [

@@ -36,7 +36,7 @@ describe('a delivery', () => {
     expect((await deliver(url)).status).toBe(202);
     expect(await deliver(url, of(other))).toMatchObject({ status: 401, json: { code: 'signature_foreign' } });
     expect(outcomes.at(-1)?.info.secret).toBeNull();
-    // The last of two counts, as for whoever parses the body later.
+    // The last of two counts, as for JSON.parse.
     const twice = Buffer.from(EVENT.toString().replace(/}$/, `,"team_id":"${other}"}`));
     const escaped = of(other.replace('6', String.raw`\u0036`));
     for (const body of [twice, escaped]) expect((await deliver(url, body)).status).toBe(401);

@@ -8,7 +8,7 @@ import { deliver, EVENT, head, RawClient, signed, start } from './support.ts';
 const HEAD = (): string => head({ ...signed(EVENT), 'content-length': EVENT.length });
 
 describe('a slow sender', () => {
-  it('fault 22: of headers is cut off, and others are served meanwhile', async () => {
+  it('fault 22: of headers is cut off, and others are served during that time', async () => {
     const { url, port } = await start({ limits: { headersTimeout: 200, checkInterval: 20 } });
     const slow = new RawClient(port);
     slow.socket.write('POST /webhooks HTTP/1.1\r\nhost: x\r\n');
@@ -17,7 +17,7 @@ describe('a slow sender', () => {
     expect(slow.status).toBe(408);
   });
 
-  it('fault 22: of a body is answered 408 at the deadline, and others are served meanwhile', async () => {
+  it('fault 22: of a body is answered 408 at the deadline, and others are served during that time', async () => {
     const clock = new ManualClock(Date.now());
     const { url, port, accepted, nextOutcome } = await start({ clock });
     const slow = new RawClient(port);
@@ -31,7 +31,7 @@ describe('a slow sender', () => {
     expect(accepted).toHaveLength(1);
   });
 
-  it('is nobody whose whole body waits here to be decompressed', async () => {
+  it('is not one whose whole body waits here to be decompressed', async () => {
     const clock = new (class extends ManualClock {
       override monotonic = (): number => performance.now();
     })(Date.now());

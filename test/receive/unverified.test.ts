@@ -33,7 +33,7 @@ function post(
   });
 }
 
-describe('work for deliveries that nobody has verified', () => {
+describe('work for deliveries that are not verified', () => {
   it('ends for an address that has had its share, and not for its plain deliveries, nor for other addresses', async () => {
     const { port, url, outcomes } = await start({ limits: { unverifiedBytes: 6 * MIB } });
     const bomb = { ...signed(EVENT), ...FORGED, 'content-encoding': 'br' };

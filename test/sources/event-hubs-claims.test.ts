@@ -17,7 +17,7 @@ test('a partition belongs to another from the look that shows it until it is cla
   expect(claims.belongsToAnother('0')).toBe(false);
 });
 
-test('a partition of ours that was left looks free until it is claimed again; the store is not told', async () => {
+test('a partition of ours that was lost looks free until it is claimed again; the store keeps the claim', async () => {
   const store = new MemoryStore();
   const claims = new Claims({ store, owner: 'us', firstOf: null });
   store.owners.set('0', 'us').set('1', 'us').set('2', 'them');
@@ -30,7 +30,7 @@ test('a partition of ours that was left looks free until it is claimed again; th
   expect(await owners()).toEqual(['us', 'us', 'them']);
 });
 
-test('the first place of a partition is kept by whoever has just claimed it, and never moves a checkpoint', async () => {
+test('the first offset of a partition is saved by the worker that has just claimed it, and never moves a checkpoint', async () => {
   const store = new MemoryStore();
   const asked: string[] = [];
   const firstOf = (partition: string): Promise<{ offset: string; sequenceNumber: number }> => {

@@ -145,7 +145,7 @@ class World implements CheckpointStore {
   #reads(count: number): Promise<unknown> {
     return until('messages to be taken', () => {
       this.#clock.next();
-      // Nobody reads again what a checkpoint has passed.
+      // What a checkpoint has passed is not read again.
       if (this.wrong.length > 0) throw new Error(String(this.wrong));
       return this.#taken.size >= Math.min(count, this.#published);
     });

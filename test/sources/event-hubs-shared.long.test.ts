@@ -103,7 +103,7 @@ describe('event-hubs source with checkpoints in blob storage', () => {
     expect(since.filter((id) => range(40, 80).has(id)).toSorted()).toEqual([...range(40, 80)].toSorted());
   });
 
-  it('a worker that is told of another while it lets go of a partition reads on with the others', async () => {
+  it('a worker that loses a partition while it closes it reads on in the others', async () => {
     const parts = await openParts();
     const { peer, container } = parts;
     const first = await work(parts);
@@ -156,7 +156,7 @@ describe('event-hubs source with checkpoints in blob storage', () => {
     expect(first.messages).toEqual([]);
   });
 
-  it('with start: latest begins with what comes next, and misses nothing of it while nobody reads', async () => {
+  it('with start: latest begins with what comes next, and misses nothing of it while no worker reads', async () => {
     const parts = await openParts();
     const { peer, container } = parts;
     await publish(peer, events(0, 10));

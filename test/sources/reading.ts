@@ -32,7 +32,7 @@ export async function startReading(source: Source, take: Take = () => Promise.re
   const stop = async (): Promise<void> => {
     abort.abort();
     await within('the end of reading', ended);
-    // A broker that has cut the connection meanwhile is not waited for.
+    // Does not wait for a broker that has cut the connection.
     await source.close(AbortSignal.timeout(CLOSE_MS));
   };
   onTestFinished(stop);

@@ -19,7 +19,7 @@ const check = (value: unknown, validator = validate): Validation =>
 const codes = (result: Validation): string[] =>
   result.isValid ? [] : result.reasons.map((reason) => reason.code);
 
-describe('a fit event', () => {
+describe('a valid event', () => {
   it('has its envelope read as it was written', () => {
     expect(check(event())).toStrictEqual({
       isValid: true,
@@ -88,7 +88,7 @@ describe('what is required', () => {
 });
 
 describe('an invalid event', () => {
-  it('is told all its reasons, with as much of the envelope as could be read', () => {
+  it('has all its reasons, and as much of the envelope as could be read', () => {
     const result = check({ event_type: 7, team_id: 'acme', user_id: null, client_user_id: 5 });
     expect(codes(result)).toEqual([
       'type_malformed',

@@ -13,7 +13,7 @@ import { verifierContract } from './contract.ts';
 
 const shared = (): string => `whsec_${randomBytes(24).toString('base64')}`;
 
-/** `whsk_` with the seed and the public key behind it, and the `whpk_` that fits. */
+/** `whsk_` with the seed and the public key behind it, and its `whpk_`. */
 function keyPair(): { secret: string; seed: string; public: string } {
   const { privateKey } = generateKeyPairSync('ed25519');
   const jwk = privateKey.export({ format: 'jwk' });

@@ -12,30 +12,30 @@ const OPTIONS = parseOptions({
 
 const message = (offset: string): ReceivedEventData => ({ offset }) as ReceivedEventData;
 
-test('a partition’s place is noted once a second, and what is left in the end', async () => {
+test('the checkpoint of a partition is written once a second, and at the end', async () => {
   const context = makeContext();
   const store = new MemoryStore();
   const checkpoints = new SharedCheckpoints(OPTIONS, { ...context, checkpoints: NO_CHECKPOINTS }, store);
-  const noted: string[] = [];
+  const written: string[] = [];
   const partition = (partitionId: string): PartitionContext =>
     ({
       partitionId,
-      updateCheckpoint: ({ offset }: ReceivedEventData) => Promise.resolve(noted.push(offset)),
+      updateCheckpoint: ({ offset }: ReceivedEventData) => Promise.resolve(written.push(offset)),
     }) as unknown as PartitionContext;
   const [one, other, foreign] = [partition('0'), partition('1'), partition('2')];
   await checkpoints.save(message('100'), one);
   await checkpoints.save(message('200'), one);
   await checkpoints.save(message('5'), other);
-  expect(noted).toEqual(['100', '5']);
+  expect(written).toEqual(['100', '5']);
   context.clock.advance(1000);
   await checkpoints.save(message('300'), one);
   await checkpoints.save(message('400'), one);
-  expect(noted).toEqual(['100', '5', '300']);
+  expect(written).toEqual(['100', '5', '300']);
 
   await checkpoints.save(message('7'), foreign);
   await checkpoints.save(message('8'), foreign);
   store.owners.set('2', 'them');
   await checkpoints.store.listOwnership('host', 'events', '$Default');
   await checkpoints.finish();
-  expect(noted).toEqual(['100', '5', '300', '7', '400']);
+  expect(written).toEqual(['100', '5', '300', '7', '400']);
 });
