@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { describeConfigsV4, fetchV17 } from '@platformatic/kafka';
+import type { describeConfigsV4, fetchV17, listOffsetsV9 } from '@platformatic/kafka';
 import { answerIn, Brokers, codeName, type Call, type Kafka } from '../../vendors/kafka/brokers.ts';
 import type { Connection } from '../../vendors/kafka/connection.ts';
 import { Group } from './group.ts';
@@ -43,6 +43,8 @@ interface FetchLimits {
   /** Milliseconds that the broker waits for new records. */
   readonly wait: number;
 }
+
+type FetchApi = Call<Parameters<typeof fetchV17.createRequest>, fetchV17.FetchResponse>;
 
 const EARLIEST = -2n;
 const LATEST = -1n;
@@ -98,7 +100,9 @@ export class Cluster {
     for (const [leader, own] of Map.groupBy(partitions, (each) => leaders[each] ?? -1)) {
       const asked = own.map((partitionIndex) => ({ partitionIndex, currentLeaderEpoch: -1, timestamp }));
       const topics = [{ name: topic, partitions: asked }];
-      const answer = await this.#brokers.ask<OffsetsAnswer>('ListOffsets', leader, [-1, 0, topics]);
+      const args = [-1, 0, topics];
+      type Answer = listOffsetsV9.ListOffsetsResponse;
+      const answer = await this.#brokers.ask<Answer>('ListOffsets', leader, args);
       for (const { partitionIndex, offset } of answer.topics[0]?.partitions ?? [])
         found.set(partitionIndex, Number(offset));
     }
@@ -113,10 +117,7 @@ export class Cluster {
     { bytes, wait }: FetchLimits,
   ): Promise<readonly Fetched[]> {
     const kafka = await this.#brokers.kafka();
-    const api =
-      await this.#brokers.api<Call<Parameters<typeof fetchV17.createRequest>, fetchV17.FetchResponse>>(
-        'Fetch',
-      );
+    const api = await this.#brokers.api<FetchApi>('Fetch');
     const partitions = Array.from(from, ([partition, offset]) => ({
       partition,
       currentLeaderEpoch: -1,
@@ -199,12 +200,6 @@ export class Cluster {
     );
     return new Map(results[0]?.configs.map(({ name, value }) => [name, value ?? '']));
   }
-}
-
-interface OffsetsAnswer {
-  readonly topics: readonly {
-    readonly partitions: readonly { readonly partitionIndex: number; readonly offset: bigint }[];
-  }[];
 }
 
 function fetchedOf(

@@ -1,4 +1,4 @@
-import type { joinGroupV9, offsetFetchV9 } from '@platformatic/kafka';
+import type { findCoordinatorV6, joinGroupV9, offsetFetchV9 } from '@platformatic/kafka';
 import { jsonIn } from '../../lib/parsed.ts';
 import { answerIn, type Brokers, type Kafka } from '../../vendors/kafka/brokers.ts';
 import { isNamed } from '../../vendors/kafka/failure.ts';
@@ -130,7 +130,7 @@ export class Group {
   }
 
   async #findCoordinator(): Promise<number> {
-    type Answer = { readonly coordinators: readonly { readonly nodeId: number }[] };
+    type Answer = findCoordinatorV6.FindCoordinatorResponse;
     const { coordinators } = await this.#brokers.ask<Answer>('FindCoordinator', null, [0, [this.#name]]);
     return coordinators[0]?.nodeId ?? -1;
   }

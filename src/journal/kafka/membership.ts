@@ -122,11 +122,7 @@ export class Membership {
     const { group, topic } = this.#options;
     const left = cluster.group(group, topic).leave(this.#id);
     this.#id = '';
-    await unlessAborted(
-      left.catch(() => undefined),
-      signal,
-      undefined,
-    );
+    await unlessAborted(left, signal, undefined).catch(() => undefined);
   }
 
   /** @returns whether it is still a member, and may hand over */

@@ -164,9 +164,8 @@ export class TopicAccount {
   async #beginning(): Promise<number> {
     const { topic } = this.#options;
     let latest = 0;
-    for (const span of this.#spans) {
-      if (span.from === 0) continue;
-      const record = span.from < span.to ? await this.#cluster.first(topic, span) : null;
+    for (const span of this.#spans.filter(({ from }) => from > 0)) {
+      const record = await this.#cluster.first(topic, span);
       latest = Math.max(latest, record?.time ?? Date.now() - (await this.#retention()));
     }
     return latest;
@@ -186,6 +185,7 @@ function kindOf(verdict: Verdict, again: string | null): CountKind | null {
 
 function headOf({ event, handling, again }: RecordedEvent, seq: number): EventHead {
   const { id, type, receivedAt } = event;
-  const only = handling.only ?? [];
-  return { seq, id, type, receivedAt, only, replayed: false, erased: false, isPutBack: again !== null };
+  const { only = [] } = handling;
+  const isPutBack = again !== null;
+  return { seq, id, type, receivedAt, only, replayed: false, erased: false, isPutBack };
 }

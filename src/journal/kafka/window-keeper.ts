@@ -76,9 +76,8 @@ export class WindowKeeper {
     chunk.ids.push(...ids);
     if (chunk.next !== first + CHUNK) return;
     const value = encodeChunk(first, chunk.ids);
-    this.#tasks.push(() =>
-      this.#appendChunk(partition, { key: chunkKey(partition, first), value, headers: [] }),
-    );
+    const message = { key: chunkKey(partition, first), value, headers: [] };
+    this.#tasks.push(() => this.#appendChunk(partition, message));
   }
 
   /** A chunk that the topic refuses is not written: consumers read the log itself there. */
