@@ -10,7 +10,7 @@ import { parseStandardSecret, type StandardSecret } from '../receive/verify/stan
 import { CONFIG, receiverConfigOf, receiverUrlOf } from './config-options.ts';
 import { hasColours, type Io, note, styled, usageError } from './io.ts';
 import { commandOf, httpUrl, type OptionsOf, readBy, repeated, required, wholeNumber } from './options.ts';
-import { follow, writeLine } from './tail/command.ts';
+import { follow, writeLine } from './tail.ts';
 
 const HELP = `
 Examples:

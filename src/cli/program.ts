@@ -13,9 +13,9 @@ type Load = () => Promise<(io: Io) => Command>;
 const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
   'Run:': {
     init: async () => (await import('./init/command.ts')).initCommand,
-    serve: async () => (await import('./serve/command.ts')).serveCommand,
+    serve: async () => (await import('./serve.ts')).serveCommand,
     flush: async () => (await import('./flush.ts')).flushCommand,
-    drain: async () => (await import('./drain/command.ts')).drainCommand,
+    drain: async () => (await import('./drain.ts')).drainCommand,
     check: async () => (await import('./check/command.ts')).checkCommand,
     quarantine: async () => (await import('./set-aside.ts')).quarantineCommand,
     'dead-letters': async () => (await import('./set-aside.ts')).deadLettersCommand,
@@ -26,11 +26,11 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
   },
   'Inspect:': {
     status: async () => (await import('./status.ts')).statusCommand,
-    tail: async () => (await import('./tail/command.ts')).tailCommand,
+    tail: async () => (await import('./tail.ts')).tailCommand,
     console: async () => (await import('./console.ts')).consoleCommand,
     route: async () => (await import('./route.ts')).routeCommand,
     archive: async () => (await import('./archive.ts')).archiveCommand,
-    receipt: async () => (await import('./receipt/command.ts')).receiptCommand,
+    receipt: async () => (await import('./receipt.ts')).receiptCommand,
     reconcile: async () => (await import('./reconcile/command.ts')).reconcileCommand,
     audit: async () => (await import('./audit.ts')).auditCommand,
   },
@@ -40,9 +40,9 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     replay: async () => (await import('./replay/command.ts')).replayCommand,
   },
   'Data:': {
-    load: async () => (await import('./load/command.ts')).loadCommand,
+    load: async () => (await import('./load.ts')).loadCommand,
     export: async () => (await import('./export.ts')).exportCommand,
-    ndjson: async () => (await import('./ndjson/command.ts')).ndjsonCommand,
+    ndjson: async () => (await import('./ndjson.ts')).ndjsonCommand,
     schema: async () => (await import('./schema.ts')).schemaCommand,
     erase: async () => (await import('./erase/command.ts')).eraseCommand,
   },

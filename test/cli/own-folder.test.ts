@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { exportCommand } from '../../src/cli/export.ts';
-import { ndjsonCommand } from '../../src/cli/ndjson/command.ts';
+import { ndjsonCommand } from '../../src/cli/ndjson.ts';
 import { archive, mealEvent } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { run } from './run.ts';

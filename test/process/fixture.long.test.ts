@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { Webhook } from 'standardwebhooks';
 import { expect, test } from 'vitest';
-import { pseudonymise } from '../../src/cli/fixture/pseudonymise.ts';
+import { pseudonymise } from '../../src/privacy/pseudonymise.ts';
 import { millraceProcess } from '../support/millrace.ts';
 import { Place, printing, saying } from '../support/place.ts';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ndjsonCommand } from '../../../src/cli/ndjson/command.ts';
+import { ndjsonCommand } from '../../../src/cli/ndjson.ts';
 import type { LocatedReject } from '../../../src/tables/ndjson/shape-text.ts';
 import { WorkFolder } from '../../../src/lib/work-folder.ts';
 import { run } from '../../cli/run.ts';

@@ -1,6 +1,6 @@
 import { byId, h, setHidden, setText } from './dom.js';
 import * as format from './format.js';
-import { wayOf } from './way.js';
+import { wayOf } from './timeline.js';
 
 const LONGEST_BODY = 64 * 1024;
 

@@ -4,7 +4,7 @@ import { byId, h, setHidden, setText } from './dom.js';
 import { RecentEvents } from './events.js';
 import { Files } from './files.js';
 import * as format from './format.js';
-import { DEAD_LETTERS, Letters, QUARANTINE } from './letters.js';
+import { DEAD_LETTERS, Letters, QUARANTINE } from './set-aside.js';
 import { showActivities, showReceiving, showRoutes, showSinks, showTiles } from './overview.js';
 import { Erasures } from './erasure.js';
 import { Replays } from './replay.js';

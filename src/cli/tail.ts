@@ -1,20 +1,20 @@
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { messageOf, MillraceError } from '../../core/errors.ts';
+import { messageOf, MillraceError } from '../core/errors.ts';
 import {
   TAIL_OUTCOMES,
   type TailLine,
   type TailNotice,
   type TailOutcome,
   type TailRequest,
-} from '../../core/tail.ts';
-import { formatBytes, parseDuration } from '../../lib/units.ts';
-import { visible, visibleLines } from '../../lib/visible.ts';
-import { AdminClient } from '../admin-client.ts';
-import { CONFIG, type ConfigFlags, receiverConfigOf } from '../config-options.ts';
-import { hasColours, type Io, note, type Style, styled } from '../io.ts';
-import { commandOf, instant, type OptionsOf, readBy, repeated, special, wholeNumber } from '../options.ts';
+} from '../core/tail.ts';
+import { formatBytes, parseDuration } from '../lib/units.ts';
+import { visible, visibleLines } from '../lib/visible.ts';
+import { AdminClient } from './admin-client.ts';
+import { CONFIG, type ConfigFlags, receiverConfigOf } from './config-options.ts';
+import { hasColours, type Io, note, type Style, styled } from './io.ts';
+import { commandOf, instant, type OptionsOf, readBy, repeated, special, wholeNumber } from './options.ts';
 
 const HELP = `
 Examples:

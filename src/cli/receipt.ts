@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
-import { EXIT, messageOf, MillraceError } from '../../core/errors.ts';
-import { visible } from '../../lib/visible.ts';
-import { parseKept, type KeptReceipt } from '../../privacy/receipts/kept.ts';
-import { openExistingLog } from '../../privacy/receipts/log-source.ts';
-import { openCheckpoint, type NoteVerifier } from '../../privacy/receipts/note.ts';
-import { ProvingLog } from '../../privacy/receipts/proving-log.ts';
-import { parseProof, verifyProof } from '../../privacy/receipts/proof-text.ts';
-import { note, print, usageError, type Io } from '../io.ts';
-import { commandOf, type OptionsOf, readAs } from '../options.ts';
-import { writeNew } from '../out-file.ts';
-import { LOG_OPTIONS } from '../log-options.ts';
+import { EXIT, messageOf, MillraceError } from '../core/errors.ts';
+import { visible } from '../lib/visible.ts';
+import { parseKept, type KeptReceipt } from '../privacy/receipts/kept.ts';
+import { openExistingLog } from '../privacy/receipts/log-source.ts';
+import { openCheckpoint, type NoteVerifier } from '../privacy/receipts/note.ts';
+import { ProvingLog } from '../privacy/receipts/proving-log.ts';
+import { parseProof, verifyProof } from '../privacy/receipts/proof-text.ts';
+import { note, print, usageError, type Io } from './io.ts';
+import { commandOf, type OptionsOf, readAs } from './options.ts';
+import { writeNew } from './out-file.ts';
+import { LOG_OPTIONS } from './log-options.ts';
 
 const HELP = `
 Examples:

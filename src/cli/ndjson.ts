@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import type { Command } from 'commander';
-import { EXIT, messageOf, MillraceError } from '../../core/errors.ts';
-import { formatAmount } from '../../lib/amount.ts';
-import { formatBytes, parseBytes } from '../../lib/units.ts';
-import { decompressed, type Input, openFile } from '../../tables/ndjson/input.ts';
-import { pickText } from '../../tables/ndjson/pick.ts';
-import { RowFiles } from '../../tables/ndjson/row-files.ts';
+import { EXIT, messageOf, MillraceError } from '../core/errors.ts';
+import { formatAmount } from '../lib/amount.ts';
+import { formatBytes, parseBytes } from '../lib/units.ts';
+import { decompressed, type Input, openFile } from '../tables/ndjson/input.ts';
+import { pickText } from '../tables/ndjson/pick.ts';
+import { RowFiles } from '../tables/ndjson/row-files.ts';
 import {
   checkGiven,
   type LocatedReject,

@@ -1,17 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { Logger } from 'pino';
-import { startApp, type App } from '../../app/app.ts';
-import { resolveConfig } from '../../config/load.ts';
-import { EXIT, messageOf, MillraceError } from '../../core/errors.ts';
-import { untilAborted } from '../../lib/abort.ts';
-import { keepUser } from '../../lib/act-as-owner.ts';
-import { Serial } from '../../lib/serial.ts';
-import { asOwner } from '../as-owner.ts';
-import { usageError, type Io } from '../io.ts';
-import { createLog } from '../log.ts';
-import { CONFIG } from '../config-options.ts';
-import { commandOf, oneOf, type OptionsOf } from '../options.ts';
+import { startApp, type App } from '../app/app.ts';
+import { resolveConfig } from '../config/load.ts';
+import { EXIT, messageOf, MillraceError } from '../core/errors.ts';
+import { untilAborted } from '../lib/abort.ts';
+import { keepUser } from '../lib/act-as-owner.ts';
+import { Serial } from '../lib/serial.ts';
+import { asOwner } from './as-owner.ts';
+import { usageError, type Io } from './io.ts';
+import { createLog } from './log.ts';
+import { CONFIG } from './config-options.ts';
+import { commandOf, oneOf, type OptionsOf } from './options.ts';
 
 const HELP = `
 Examples:

@@ -1,17 +1,17 @@
 import { resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from 'commander';
-import type { ResolvedConfig } from '../../config/config.ts';
-import { resolveConfig } from '../../config/load.ts';
-import { EXIT, MillraceError } from '../../core/errors.ts';
-import { startDraining, type Left } from '../../app/drain.ts';
-import { parseDuration } from '../../lib/units.ts';
-import { actAsOwnerOfJournal } from '../as-owner.ts';
-import { CONFIG } from '../config-options.ts';
-import { note, print, type Io } from '../io.ts';
-import { createLog } from '../log.ts';
-import { commandOf, type OptionsOf, readBy, required } from '../options.ts';
-import { StatusLine } from '../status-line.ts';
+import type { ResolvedConfig } from '../config/config.ts';
+import { resolveConfig } from '../config/load.ts';
+import { EXIT, MillraceError } from '../core/errors.ts';
+import { startDraining, type Left } from '../app/drain.ts';
+import { parseDuration } from '../lib/units.ts';
+import { actAsOwnerOfJournal } from './as-owner.ts';
+import { CONFIG } from './config-options.ts';
+import { note, print, type Io } from './io.ts';
+import { createLog } from './log.ts';
+import { commandOf, type OptionsOf, readBy, required } from './options.ts';
+import { StatusLine } from './status-line.ts';
 
 const HELP = `
 Examples:

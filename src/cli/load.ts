@@ -1,20 +1,20 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { EXIT, messageOf, MillraceError } from '../../core/errors.ts';
-import { backoff } from '../../deliver/retry.ts';
-import { formatDuration, parseDuration } from '../../lib/units.ts';
-import type { Database } from '../../tables/database/database.ts';
-import type { LoadOptions, LoadSummary } from '../../export/load/options.ts';
-import { runLoad } from '../../export/load/run.ts';
-import { describeDrift, describeLeft } from '../../tables/learned/drift.ts';
-import type { Tables } from '../../tables/tables.ts';
-import { fileReports } from '../file-reports.ts';
-import { type Io, print, usageError } from '../io.ts';
-import { KEY_OPTIONS, openerOf } from '../key-options.ts';
-import { commandOf, type OptionsOf, readBy, repeated, required, textOr } from '../options.ts';
-import { storageOf, withPlaces } from '../places.ts';
-import { StatusLine } from '../status-line.ts';
-import { TABLES_OPTION, tablesOf } from '../tables-option.ts';
+import { EXIT, messageOf, MillraceError } from '../core/errors.ts';
+import { backoff } from '../deliver/retry.ts';
+import { formatDuration, parseDuration } from '../lib/units.ts';
+import type { Database } from '../tables/database/database.ts';
+import type { LoadOptions, LoadSummary } from '../export/load/options.ts';
+import { runLoad } from '../export/load/run.ts';
+import { describeDrift, describeLeft } from '../tables/learned/drift.ts';
+import type { Tables } from '../tables/tables.ts';
+import { fileReports } from './file-reports.ts';
+import { type Io, print, usageError } from './io.ts';
+import { KEY_OPTIONS, openerOf } from './key-options.ts';
+import { commandOf, type OptionsOf, readBy, repeated, required, textOr } from './options.ts';
+import { storageOf, withPlaces } from './places.ts';
+import { StatusLine } from './status-line.ts';
+import { TABLES_OPTION, tablesOf } from './tables-option.ts';
 
 const HELP = `
 Examples:
@@ -231,9 +231,9 @@ interface Target {
  */
 async function targetOf(address: string, schema: string): Promise<Target> {
   if (/^postgres(ql)?:\/\//.test(address)) {
-    const { PostgresDatabase } = await import('../../sinks/postgres/database.ts');
-    const { nameOf } = await import('../../vendors/postgres/connection.ts');
-    const { toMillraceError } = await import('../../vendors/postgres/failure.ts');
+    const { PostgresDatabase } = await import('../sinks/postgres/database.ts');
+    const { nameOf } = await import('../vendors/postgres/connection.ts');
+    const { toMillraceError } = await import('../vendors/postgres/failure.ts');
     const name = nameOf(address);
     return {
       name,
@@ -247,7 +247,7 @@ async function targetOf(address: string, schema: string): Promise<Target> {
     throw usageError(
       '--to must be postgres://user@host:5432/database or duckdb:FILE (for BigQuery see To BigQuery in deploy/README.md)',
     );
-  const { DuckDBDatabase } = await import('../../export/load/duckdb.ts');
+  const { DuckDBDatabase } = await import('../export/load/duckdb.ts');
   return {
     name: file,
     open: () => DuckDBDatabase.open(file),
