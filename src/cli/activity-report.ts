@@ -2,16 +2,13 @@ import type { LoadedConfig } from '../config/config.ts';
 import type { Activity } from '../core/operations.ts';
 import { AdminClient } from './admin-client.ts';
 
-/** Milliseconds between two words to the receiver. */
-const EVERY = 1000;
-const TIMEOUT = 2000;
+/** Milliseconds between two updates. */
+const EVERY_MS = 1000;
+const TIMEOUT_MS = 2000;
 
-type News = Partial<Pick<Activity, 'done' | 'total' | 'state' | 'detail'>>;
+type Progress = Partial<Pick<Activity, 'done' | 'total' | 'state' | 'detail'>>;
 
-/**
- * Tells a running receiver how far a command is, for its console. Advice only: without a receiver, or when it does not
- * answer, the command continues as if nothing were.
- */
+/** Sends the progress of a command to the running receiver, which shows it in its console. Never fails the command. */
 export class ActivityReport {
   readonly #loaded: LoadedConfig;
   #activity: Activity;
@@ -25,26 +22,26 @@ export class ActivityReport {
     this.#activity = { state: 'running', ...begun, ...fixed };
   }
 
-  /** Cheap to call often: a word a second goes out. */
-  update(news: News): void {
-    this.#activity = { ...this.#activity, ...news };
+  /** Sends at most one update a second. */
+  update(progress: Progress): void {
+    this.#activity = { ...this.#activity, ...progress };
     if (performance.now() < this.#next) return;
-    this.#next = performance.now() + EVERY;
+    this.#next = performance.now() + EVERY_MS;
     this.#last = this.#send();
   }
 
-  /** The last word; what it does not say is as it was said last. Resolves when it is out. */
-  async end(news: News & Pick<Activity, 'state'>): Promise<void> {
+  /** Sends the final state. */
+  async end(progress: Progress & Pick<Activity, 'state'>): Promise<void> {
     await this.#last;
-    this.#activity = { ...this.#activity, ...news };
+    this.#activity = { ...this.#activity, ...progress };
     await this.#send();
   }
 
   async #send(): Promise<void> {
     try {
-      await AdminClient.of(this.#loaded.config)?.ask('POST', '/activities', this.#activity, TIMEOUT);
+      await AdminClient.of(this.#loaded.config)?.ask('POST', '/activities', this.#activity, TIMEOUT_MS);
     } catch {
-      // The receiver has ended, or has never been there.
+      // No receiver runs, or it does not answer.
     }
   }
 }

@@ -9,10 +9,9 @@ import { ownerFolder, readOwner, isLocal } from '../journal/owner.ts';
 import { cutLines } from '../lib/lines.ts';
 import { bracketed } from '../lib/listen.ts';
 
-/** Longest wait for an answer, milliseconds. */
-const TIMEOUT = 30_000;
+const TIMEOUT_MS = 30_000;
 
-/** What commands ask the receiver that runs here, through its admin API. */
+/** The admin API of the receiver that runs on this machine. */
 export class AdminClient {
   /** Base URL. */
   readonly url: string;
@@ -24,24 +23,24 @@ export class AdminClient {
   }
 
   /**
-   * By what the receiver has left beside its journal; null when it has not, or has no admin API. It may have died since.
-   * The token it made is preferred to `admin.token`: that one would be of use to whoever has taken its port.
+   * Finds the receiver by owner.json beside the journal; null when there is none, or it has no admin API. It may have died.
+   * Prefers the receiver's own token: another process that took its port must not learn admin.token.
    */
   static of(config: Config): AdminClient | null {
     const owner = readOwner(ownerFolder(config));
     const token = owner?.token ?? config.admin.token;
     if (owner !== null && owner.admin !== null) return new AdminClient(owner.admin, token);
-    // Without a journal it may have had no folder to leave it in; the config says where it listens.
+    // Without a local journal there may be no owner.json; the config has the address.
     const { enabled, host, port } = config.admin;
     if (isLocal(config) || !enabled) return null;
     return new AdminClient(`http://${bracketed(host)}:${port}`, token);
   }
 
-  /** @throws MillraceError receiver_unreachable when there is none to ask */
+  /** @throws MillraceError receiver_unreachable when no receiver is found */
   static running(config: Config): AdminClient {
     const client = AdminClient.of(config);
     if (client !== null) return client;
-    throw new MillraceError('receiver_unreachable', NOBODY);
+    throw new MillraceError('receiver_unreachable', NO_RECEIVER);
   }
 
   async isListening(): Promise<boolean> {
@@ -57,14 +56,14 @@ export class AdminClient {
 
   /**
    * @param path below `/api`
-   * @param patience milliseconds to the answer's beginning; 0 waits until `signal`
-   * @throws MillraceError receiver_unreachable, or the receiver's own where that says what to do; the reason of `signal`
+   * @param patience milliseconds until the answer begins; 0 waits until `signal`
+   * @throws MillraceError receiver_unreachable, or the receiver's own error; the reason of `signal`
    */
   async ask<T>(
     method: 'GET' | 'POST',
     path: string,
     body?: object,
-    patience = TIMEOUT,
+    patience = TIMEOUT_MS,
     signal?: AbortSignal,
   ): Promise<T> {
     const url = `${this.url}/api${path}`;
@@ -77,14 +76,13 @@ export class AdminClient {
   }
 
   /**
-   * Posts, and yields each line of the answer for as long as there are any; null for an empty one, which only says that the
-   * receiver is still there.
-   * @throws as `ask`; when the connection ends as well
+   * Posts, and yields each line of an endless answer; null for an empty line, which is a sign of life.
+   * @throws as `ask`, also when the connection ends
    */
   async *lines<T>(path: string, body: object, signal: AbortSignal): AsyncGenerator<T | null> {
     const url = `${this.url}/api${path}`;
     try {
-      const answer = await this.#answer(url, { method: 'POST', headersTimeout: TIMEOUT, signal }, body);
+      const answer = await this.#answer(url, { method: 'POST', headersTimeout: TIMEOUT_MS, signal }, body);
       for await (const lines of cutLines(answer as AsyncIterable<Buffer>))
         for (const { bytes } of lines)
           yield bytes === null || bytes.length === 0 ? null : (JSON.parse(bytes.toString('utf8')) as T);
@@ -94,7 +92,7 @@ export class AdminClient {
     }
   }
 
-  /** @throws MillraceError what the receiver says instead */
+  /** @throws MillraceError the receiver's error */
   async #answer(
     url: string,
     how: Pick<Dispatcher.RequestOptions, 'method' | 'headersTimeout' | 'signal'>,
@@ -108,7 +106,7 @@ export class AdminClient {
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       body: body === undefined ? null : JSON.stringify(body),
-      bodyTimeout: TIMEOUT,
+      bodyTimeout: TIMEOUT_MS,
     });
     if (answer.statusCode === 200) return answer.body;
     throw answerOf(url, answer.statusCode, await answer.body.json());
@@ -146,29 +144,29 @@ export class AdminClient {
     };
   }
 
-  /** Has it read its config again. @throws MillraceError receiver_unreachable, which says why it could not */
+  /** Makes the receiver reload its config. @throws MillraceError receiver_unreachable with the reason of a failure */
   async reload(): Promise<void> {
     await this.ask('POST', '/reload', {}, 0);
   }
 
-  /** @param signal ends the waiting for a run and what is asked meanwhile, not the run */
+  /** @param signal ends the wait for a run, not the run */
   erasures(signal: AbortSignal): Erasures {
     return {
       request: (subject, now) => this.ask('POST', '/erasures', { ...subject, now }),
       cancel: (subject) => this.ask('POST', '/erasures/cancel', subject),
       list: () => this.ask('GET', '/erasures'),
-      // It answers when it is done, which takes as long as reading the archive does.
+      // Answers when the erasures are done.
       run: () => this.ask('POST', '/erasures/run', {}, 0, signal),
-      progress: () => this.ask('GET', '/erasures/progress', undefined, TIMEOUT, signal),
+      progress: () => this.ask('GET', '/erasures/progress', undefined, TIMEOUT_MS, signal),
     };
   }
 }
 
-const NOBODY =
+const NO_RECEIVER =
   'none runs with this config, or it has no admin listener (admin.enabled). Start one with `millrace serve`, or name its ' +
   'config with --config';
 
-/** Loaded when something is asked: most commands that could ask never do. */
+/** Loads undici late: most commands never ask. */
 function loadHttp(): Promise<typeof import('undici')> {
   return import('undici');
 }
@@ -178,7 +176,6 @@ function unreachable(url: string, error: unknown): MillraceError {
   return new MillraceError('receiver_unreachable', `${url}: ${messageOf(error)}`, { cause: error });
 }
 
-/** What the receiver says instead of what was asked for. */
 function answerOf(url: string, status: number, answer: unknown): MillraceError {
   const { code, detail = `status ${status}` } = Object(answer) as { code?: string; detail?: string };
   if (code === 'usage') return new MillraceError(code, detail);

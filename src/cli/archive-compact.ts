@@ -3,13 +3,12 @@ import { compactArchive, type CompactReport } from '../archive/compact.ts';
 import { MANIFEST } from '../core/archive.ts';
 import { EXIT } from '../core/errors.ts';
 import { formatBytes, parseBytes, parseDuration } from '../lib/units.ts';
-import { visible } from '../lib/visible.ts';
 import { openProof, readProof } from '../privacy/proof/open.ts';
 import { actAsOwnerOf } from './as-owner.ts';
 import { configOf } from './config-options.ts';
-import { note, print, type Io } from './io.ts';
+import { note, plural, printLine, printReport, type Io } from './io.ts';
 import { commandOf, type OptionsOf, readBy } from './options.ts';
-import { storageOf, withPlaces } from './places.ts';
+import { withArchives } from './places.ts';
 import { StatusLine } from './status-line.ts';
 
 const HELP = `
@@ -19,22 +18,20 @@ Examples:
   millrace archive compact s3://acme/archive --config config/millrace.yaml --min-age 1d
   millrace archive compact gs://acme/archive --target-size 256MiB
 
-In each folder of the archive, small closed files become one: their bytes one after another, which is a valid file of the same
-kind. Files of half the target size or more stay as they are, and so do .zst files, files that the manifest does not list, which
-are named, and files written less than --min-age ago. The manifest gets a line that names the old files with their hashes, so archive verify
-can still check each of them inside the new one. --config finds the key that signs the line; a signed manifest needs it.
+Joins the small closed files of each folder into one file of the same kind. Left alone are: files of half the target size or
+more, .zst files, files written less than --min-age ago, and files that the manifest does not list. The manifest keeps the
+hashes of the old files, so archive verify still checks each of them. A signed manifest needs the key: --config.
 
-The receiver may run meanwhile, and other commands of millrace read each event once at any moment. Programs that read the files
-without the manifest can see the events of one new file twice until the old files are removed. Memory: about the target size.
-After a kill run the same command again: it removes what was left and continues.
+The receiver may run at the same time, and all millrace commands read each event once. Programs that do not read the manifest
+can see events twice until the old files are removed. Memory: about the target size. After a kill, run the same command again.
 
 Exit codes: 0 done, 1 not readable, 2 usage or config, or another process is compacting, 3 interrupted, or files were left
 alone for the reasons that are printed.`;
 
 const OPTIONS = {
   '--target-size <size>': readBy(targetSize, 'no new file becomes larger', '128MiB'),
-  '--min-age <time>': readBy(parseDuration, 'leave files alone that are younger', '1h'),
-  '--config <file>': 'sign as this config says, and reach stores by it',
+  '--min-age <time>': readBy(parseDuration, 'leave younger files alone', '1h'),
+  '--config <file>': 'the config: its key signs the new line, its storage section reaches stores',
   '--dry-run': 'only print what it would do',
   '--json':
     'print one JSON document: {path, dry_run, made: [{file, files, bytes}], replaced, bytes, cleared, problems: [{file, reason}], unlisted: [file], complete}',
@@ -44,11 +41,11 @@ type Options = OptionsOf<typeof OPTIONS>;
 export function compactCommand(io: Io): Command {
   return commandOf('compact', OPTIONS, HELP)
     .description('join small closed files of each folder into large ones')
-    .argument('<path>', 'the folder of the archive, or its URL: s3://, azblob:// or gs://')
+    .argument('<path>', 'folder of the archive, or its URL: s3://, azblob:// or gs://')
     .action((path: string, options: Options) => compact(path, options, io));
 }
 
-/** A buffer holds one file. */
+/** The new file is built in one buffer. */
 function targetSize(text: string): number {
   const bytes = parseBytes(text);
   if (bytes >= 1024 && bytes <= 1024 ** 3) return bytes;
@@ -63,7 +60,7 @@ async function compact(path: string, options: Options, io: Io): Promise<void> {
   const made: { file: string; files: number; bytes: number }[] = [];
   const problems: { file: string; reason: string }[] = [];
   const unlisted: string[] = [];
-  const report = await withPlaces(storageOf(options, io, [path]), (places) =>
+  const report = await withArchives([path], options, io, (places) =>
     compactArchive(path, {
       places,
       targetBytes,
@@ -77,30 +74,22 @@ async function compact(path: string, options: Options, io: Io): Promise<void> {
         status.show(() => `joining ${total - done} files${status.pace(done, total)}: ${file}`),
       onMade: (one) => {
         made.push(one);
-        const said = `${dryRun ? 'would join' : 'joined'} ${one.files} files into ${one.file}, ${one.bytes} bytes`;
-        if (!json) print(io, visible(said));
+        const verb = dryRun ? 'would join' : 'joined';
+        if (!json) printLine(io, `${verb} ${one.files} files into ${one.file}, ${one.bytes} bytes`);
       },
       onUnlisted: (file) => {
         unlisted.push(file);
-        note(io, visible(`not joined ${file}: the manifest does not list it`));
+        note(io, `not joined ${file}: the manifest does not list it`);
       },
       onProblem: (file, reason) => {
         problems.push({ file, reason });
-        note(io, visible(`left alone ${file}: ${reason}`));
+        note(io, `left alone ${file}: ${reason}`);
       },
     }),
   );
   const { replaced, bytes, cleared, complete } = report;
-  if (json)
-    print(
-      io,
-      JSON.stringify(
-        { path, dry_run: dryRun, made, replaced, bytes, cleared, problems, unlisted, complete },
-        null,
-        2,
-      ),
-    );
-  else print(io, summary(report, dryRun));
+  const document = { path, dry_run: dryRun, made, replaced, bytes, cleared, problems, unlisted, complete };
+  printReport(io, options, document, () => summary(report, dryRun));
   if (!complete || problems.length > 0) io.setExit(EXIT.partial);
 }
 
@@ -108,10 +97,6 @@ function summary({ made, replaced, bytes, cleared, complete }: CompactReport, dr
   const left = cleared === 0 ? '' : `; removed ${plural(cleared, 'file')} that an earlier run had left`;
   const end = complete ? '' : '; interrupted: run the same command again';
   if (made === 0) return `nothing to join${left}${end}`;
-  const what = dryRun ? 'would become' : 'became';
-  return `${plural(replaced, 'file')} ${what} ${made}, ${formatBytes(bytes)}${left}${end}`;
-}
-
-function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+  const verb = dryRun ? 'would become' : 'became';
+  return `${plural(replaced, 'file')} ${verb} ${made}, ${formatBytes(bytes)}${left}${end}`;
 }

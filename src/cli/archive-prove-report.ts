@@ -1,15 +1,8 @@
 import { EXIT } from '../core/errors.ts';
-import { visible } from '../lib/visible.ts';
-import { print, type Io } from './io.ts';
+import { print, printLine, type Io } from './io.ts';
 
 /** Entries that are named; `--json` has all of them. */
 const NAMED = 100;
-
-/** An erasure that is not done, and what it has taken out so far. */
-export interface OpenErasure {
-  readonly request: string;
-  readonly entries: number;
-}
 
 export interface ProveReport {
   readonly size: number;
@@ -20,18 +13,19 @@ export interface ProveReport {
   readonly quarantined: number;
   readonly dead: number;
   readonly dropped: number;
-  /** Entries of events of which it cannot be said whether an archive should have them. */
+  /** Entries that an archive may or may not have to contain. */
   readonly unclear: readonly number[];
   readonly missing: readonly number[];
-  readonly open: readonly OpenErasure[];
-  /** Events that a sender has receipts for, and only an erasure accounts for that was not named as asked for. */
+  /** Unfinished erasures, and how many events each has removed so far. */
+  readonly open: readonly { readonly request: string; readonly entries: number }[];
+  /** Events with a sender's receipt that were erased by an erasure which --erasure does not name. */
   readonly unconfirmed: readonly { readonly id: string; readonly erasure: string }[];
   readonly false_receipts: readonly { readonly id: string; readonly detail: string }[];
-  /** Of the log, as lines of a manifest have it. */
+  /** Heads of the log, in lines of a manifest, that the log does not have. */
   readonly false_heads: readonly { readonly file: string; readonly size: number }[];
 }
 
-/** How the proof ends, for a process and for a person. */
+/** Exit code and last line. */
 export function verdictOf(report: ProveReport): { readonly exit: number; readonly text: string } {
   const { size, missing, false_receipts: receipts, false_heads: heads } = report;
   const { open, unclear, unconfirmed } = report;
@@ -52,35 +46,27 @@ export function verdictOf(report: ProveReport): { readonly exit: number; readonl
 }
 
 export function showProof(io: Io, report: ProveReport): void {
-  const { size, quarantined, dead, dropped, closed } = report;
+  const { size, quarantined, dead, dropped, closed, unconfirmed } = report;
   print(io, `log        ${size} entries, ${report.events} of them events`);
   print(io, `found      ${report.archived} in the archive, ${report.erased} on receipts of erasures`);
   if (quarantined + dead > 0) print(io, `waiting    ${quarantined} in quarantine, ${dead} dead letters`);
   if (dropped > 0)
     print(io, `dropped    ${dropped} by a person, from quarantine or dead letters: \`millrace audit list\``);
-  if (closed > 0)
-    print(io, `closed     ${closed} sealed records without a key: what they are of cannot be told`);
-  for (const { id, detail } of report.false_receipts) print(io, visible(`receipt    ${id}: ${detail}`));
+  if (closed > 0) print(io, `closed     ${closed} sealed records could not be opened without a key`);
+  for (const { id, detail } of report.false_receipts) printLine(io, `receipt    ${id}: ${detail}`);
   showEntries(io, 'missing   ', report.missing, '');
   const why = ': not all sinks have it as a dead letter, or it is not known whether it was dropped';
   showEntries(io, 'unclear   ', report.unclear, why);
   for (const { request, entries } of report.open)
     print(
       io,
-      `open       erasure ${request} has taken out ${entries} events and is not done: \`millrace erase --run\` says why`,
+      `open       erasure ${request} has removed ${entries} events and is not done: \`millrace erase --run\` says why`,
     );
-  for (const { id, erasure } of report.unconfirmed.slice(0, NAMED))
-    print(
-      io,
-      visible(`erased     ${id}: by erasure ${erasure}; if it was asked for, say --erasure ${erasure}`),
-    );
-  if (report.unconfirmed.length > NAMED)
-    print(io, `erased     and ${report.unconfirmed.length - NAMED} more`);
+  for (const { id, erasure } of unconfirmed.slice(0, NAMED))
+    printLine(io, `erased     ${id}: by erasure ${erasure}; if it was asked for, add --erasure ${erasure}`);
+  if (unconfirmed.length > NAMED) print(io, `erased     and ${unconfirmed.length - NAMED} more`);
   for (const { file, size: had } of report.false_heads)
-    print(
-      io,
-      visible(`log        had ${had} entries when ${file} was listed, and other ones: it was made again`),
-    );
+    printLine(io, `log        was made again: it had ${had} other entries when ${file} was listed`);
   print(io, verdictOf(report).text);
 }
 

@@ -1,10 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { readManifest } from '../archive/manifest.ts';
 import { listArchive, type Places } from '../archive/places.ts';
 import { readArchive } from '../archive/read.ts';
-import type { ManifestLine } from '../core/archive-manifest.ts';
 import { messageOf } from '../core/errors.ts';
 import { entryOfRecord, type LogHead } from '../core/receipt.ts';
 import { erasedEntries, openEntries, type ErasedEntries } from '../privacy/erase/receipt.ts';
@@ -21,39 +19,40 @@ import { configOf } from './config-options.ts';
 import { print, usageError, type Io } from './io.ts';
 import { KEY_OPTIONS, openerOf } from './key-options.ts';
 import { LOG_OPTIONS } from './log-options.ts';
-import { commandOf, type OptionsOf, readAs, repeated } from './options.ts';
-import { storageOf, withPlaces } from './places.ts';
+import { commandOf, type OptionsOf, readAs, repeated, textOf } from './options.ts';
+import { withArchives } from './places.ts';
 import { StatusLine } from './status-line.ts';
 
-export const PROVE_HELP = `
+const HELP = `
 Examples:
   millrace archive prove ./data/archive --config config/millrace.yaml
   millrace archive prove ./data/archive --log http://127.0.0.1:8080/receipts --key acme.example/events+1a2b3c4d+AbCd…
   millrace archive prove s3://acme/archive --config config/millrace.yaml --receipts receipts.ndjson
 
-Every event that the signed log of receipts has must be in the archive, or on the receipt of an erasure. The archive must be of a sink that
-gets all events; name several for a sink each. What is missing there is looked for in quarantine, among the dead letters of the sink
-that writes the archive, and among what a person dropped from them (erasure.path/dropped.jsonl, signed as the manifest is). The sink is the one whose
-archive the config has at this path, whatever its name was when a dead letter was dropped: for a copy elsewhere dead letters say nothing. An event is
-unclear when a dead letter was dropped of a sink of this name that had another archive then, or none, when not all sinks of the archives that were
-named have it as a dead letter, or when a drop was begun and is not known to have been done. What still waits in the journal is not there yet: \`millrace flush\` first. --receipts takes
-what a sender kept, as \`millrace receipt verify\` does: each must be the entry that it names. Whoever has the disk can make a new log, and
-cannot make one that receipts which were completed before agree with, nor one that the lines of the manifest do, which say how the log ended
-when they were written. Whoever has the
-key that signs receipts of erasures (proof.key, or manifest.key in erasure.path) can make one for an event that was removed: keep the key on another
-disk. With --receipts an event of the sender that only an erasure accounts for is named, until --erasure says that this one was asked for.
-An entry stands for an event's id, its time and its body: what else a line of the
-archive says is checked by \`archive verify\`.
+Checks that every event in the signed log of receipts is in the archive, or on the receipt of an erasure. The archive must be
+of a sink that gets all events; otherwise name the archives of several sinks. A missing event is looked for in quarantine, among
+the dead letters of the sink whose archive is at this path in the config, and among what a person dropped from them
+(erasure.path/dropped.jsonl). Events that still wait in the journal are missing: run \`millrace flush\` first.
 
-Exit codes: 0 every event is accounted for, or the log is empty, 1 not readable, or there is no log, 2 usage or config, 3 an erasure is not done, or is to be confirmed, or events are unclear, 4 events are missing, named by their entries.`;
+An event is unclear when a dead letter of this sink was dropped while its archive was elsewhere, when only some sinks of the
+named archives have it as a dead letter, or when a drop may not have been completed.
+
+--receipts takes what a sender kept, as \`millrace receipt verify\` does; each receipt must be in the log. Someone with access to
+the disk can replace the log, but not so that it agrees with completed receipts or with the manifest, which notes the log's
+head in each line. Someone with the key that signs receipts of erasures (proof.key, or manifest.key in erasure.path) can hide a
+removed event: keep the key on another disk. With --receipts, an event of the sender that was erased is named until --erasure
+confirms the erasure. An entry covers id, time and body of an event; \`archive verify\` checks the rest of a record.
+
+Exit codes: 0 every event is accounted for, or the log is empty, 1 not readable, or there is no log, 2 usage or config,
+3 an erasure is not done or not confirmed, or events are unclear, 4 events are missing; their entries are named.`;
 
 const OPTIONS = {
   ...KEY_OPTIONS,
   ...LOG_OPTIONS,
-  '--config <file>': 'the config, for its log, its keys and its erasures',
-  '--receipts <file>': 'what a sender kept',
+  '--config <file>': 'the config, for its log, keys and erasures',
+  '--receipts <file>': 'receipts that a sender kept',
   '--erasure <id>': repeated(
-    'with --receipts: an erasure that was asked for, by the id that `millrace erase` printed; may be repeated',
+    'with --receipts: an erasure that was asked for; `millrace erase` prints the id',
   ),
   '--json':
     'print one JSON object: {size, events, archived, erased, closed, quarantined, dead, dropped, unclear, missing, open, unconfirmed, false_receipts, false_heads}',
@@ -61,7 +60,7 @@ const OPTIONS = {
 type Options = OptionsOf<typeof OPTIONS>;
 
 export function proveCommand(io: Io): Command {
-  return commandOf('prove', OPTIONS, PROVE_HELP)
+  return commandOf('prove', OPTIONS, HELP)
     .description('prove that every event with a receipt is in the archive, or was erased')
     .argument('<path...>', 'folders of archives, or their URLs')
     .action(async (paths: readonly string[], options: Options) => {
@@ -81,27 +80,27 @@ async function prove(paths: readonly string[], options: Options, io: Io): Promis
   const log = openLog(place);
   const verifier = options.key ?? own?.verifier ?? null;
   if (verifier === null) throw usageError('name the key of the log: --key, or --config with receipts.path');
-  const kept = options.receipts === undefined ? [] : keptIn(options.receipts, verifier);
-  const said = await withPlaces(storageOf(options, io, paths), (places) =>
-    headsIn(paths, places, verifier.name),
-  );
+  const receipts = options.receipts === undefined ? [] : senderReceipts(options.receipts, verifier);
+  const noted = await withArchives(paths, options, io, (places) => headsIn(paths, places, verifier.name));
   const erasures = config === null ? [] : [...erasedEntries(config.erasure.path, readProof(config).trusted)];
-  for (const { file, head } of erasures) if (head?.origin === verifier.name) said.push({ file, head });
-  const heads = [...kept.map(({ head }) => head), ...said.map(({ head }) => head)];
-  const entries = await LogEntries.read(log, verifier, new Set(heads.flatMap((head) => head?.size ?? [])));
+  for (const { file, head } of erasures) if (head?.origin === verifier.name) noted.push({ file, head });
+  const heads = [...receipts, ...noted].flatMap(({ head }) => head?.size ?? []);
+  const entries = await LogEntries.read(log, verifier, new Set(heads));
   const found = await findArchived(paths, entries, options, io);
-  const asked = { kept, erasures: new Set(options.erasure ?? []) };
-  const before = config === null ? NOTHING_ERASED : findErased(config, entries, asked);
+  const confirmed = new Set(options.erasure);
+  const erased = (): ErasedCounts =>
+    config === null ? NOTHING_ERASED : findErased(config, entries, receipts, confirmed);
+  const before = erased();
   const isAllFound = (): boolean => entries.missing().next().done === true;
   const aside =
     loaded === null || isAllFound()
       ? NOTHING_ASIDE
       : await findAside(loaded, await writersOf(paths, options, io), entries, io);
-  // What a retry brought into the archive meanwhile, or an erasure took out of it.
+  // During the search a retry can add events to the archive, and an erasure can remove some.
   const again = isAllFound()
     ? { archived: 0, closed: found.closed }
     : await findArchived(paths, entries, options, io);
-  const after = config === null ? NOTHING_ERASED : findErased(config, entries, asked);
+  const after = erased();
   return {
     size: entries.head.size,
     events: entries.events,
@@ -113,16 +112,16 @@ async function prove(paths: readonly string[], options: Options, io: Io): Promis
     open: [...before.open, ...after.open],
     unconfirmed: [...before.unconfirmed, ...after.unconfirmed],
     false_receipts: [
-      ...kept.flatMap((one) => falseReceipt(one, entries) ?? []),
+      ...receipts.flatMap((one) => falseReceipt(one, entries) ?? []),
       ...erasures.flatMap((one) => falseErasure(one, entries, verifier.name)),
     ],
-    false_heads: said
+    false_heads: noted
       .filter(({ head: { size, root } }) => size > 0 && entries.roots.get(size)?.toString('base64') !== root)
       .map(({ file, head: { size } }) => ({ file, size })),
   };
 }
 
-/** @returns how many events are in the archives, and how many records nobody can open */
+/** Counts events in the archives, and sealed records without a key. */
 async function findArchived(
   paths: readonly string[],
   entries: LogEntries,
@@ -132,7 +131,7 @@ async function findArchived(
   const counts = { archived: 0, closed: 0 };
   const status = new StatusLine(io);
   const opener = await openerOf(options, io, 'nothing');
-  await withPlaces(storageOf(options, io, paths), async (places) => {
+  await withArchives(paths, options, io, async (places) => {
     for (const path of paths) {
       for await (const item of readArchive(path, { places, opener, parts: true, signal: io.signal })) {
         const found = counts.archived;
@@ -149,26 +148,25 @@ async function findArchived(
   return counts;
 }
 
-type Erased = Pick<ProveReport, 'erased' | 'open' | 'unconfirmed'>;
+type ErasedCounts = Pick<ProveReport, 'erased' | 'open' | 'unconfirmed'>;
 
-const NOTHING_ERASED: Erased = { erased: 0, open: [], unconfirmed: [] };
+const NOTHING_ERASED: ErasedCounts = { erased: 0, open: [], unconfirmed: [] };
 
-/** What a sender kept, and the erasures that are known to have been asked for. */
-interface Asked {
-  readonly kept: readonly Kept[];
-  readonly erasures: ReadonlySet<string>;
-}
-
-/** What erasures have taken, and nothing was found for before. Who has the disk may have the key that signs their receipts. */
-function findErased(config: ProofPlace, entries: LogEntries, { kept, erasures }: Asked): Erased {
+/** Accounts for events by the receipts of erasures. @param confirmed erasures that are known to have been asked for */
+function findErased(
+  config: ProofPlace,
+  entries: LogEntries,
+  receipts: readonly SenderReceipt[],
+  confirmed: ReadonlySet<string>,
+): ErasedCounts {
   const { path } = config.erasure;
-  // Before the receipts: one is written before its request is removed.
+  // Before the receipts: an erasure writes its receipt before it removes its request.
   const begun = [...openEntries(path)];
-  const ids = new Map(kept.map(({ id, receipt }) => [receipt?.entry.toString('base64'), id]));
+  const ids = new Map(receipts.map(({ id, receipt }) => [receipt?.entry.toString('base64'), id]));
   const unconfirmed: ProveReport['unconfirmed'][number][] = [];
-  const accounted = (taken: readonly Buffer[], erasure: string): number => {
-    const found = taken.filter((entry) => entries.account(entry));
-    for (const entry of erasures.has(erasure) ? [] : found) {
+  const accounted = (removed: readonly Buffer[], erasure: string): number => {
+    const found = removed.filter((entry) => entries.account(entry));
+    for (const entry of confirmed.has(erasure) ? [] : found) {
       const id = ids.get(entry.toString('base64'));
       if (id !== undefined) unconfirmed.push({ id, erasure });
     }
@@ -178,40 +176,40 @@ function findErased(config: ProofPlace, entries: LogEntries, { kept, erasures }:
   for (const one of erasedEntries(path, readProof(config).trusted))
     erased += accounted(one.entries, basename(one.file, '.json'));
   const open = begun
-    .map(({ id, entries: taken }) => ({ request: id, entries: accounted(taken, id) }))
+    .map(({ id, entries: removed }) => ({ request: id, entries: accounted(removed, id) }))
     .filter((one) => one.entries > 0);
   return { erased, open, unconfirmed };
 }
 
-/** How the log ended at some time, and what says so. */
-interface SaidHead {
+/** A head of the log, and the file whose manifest line or receipt notes it. */
+interface NotedLogHead {
   readonly file: string;
   readonly head: LogHead;
 }
 
-/** What the manifests say of the log: how it ended when a line was written. Each head once, with a file that it stands beside. */
-async function headsIn(paths: readonly string[], places: Places, origin: string): Promise<SaidHead[]> {
-  const heads = new Map<string, SaidHead>();
-  for (const path of paths) {
-    const onEntry = ({ file, log }: ManifestLine): void => {
-      if (log?.origin === origin) heads.set(`${log.size} ${log.root}`, { file, head: log });
-    };
-    await readManifest(await listArchive(path, places), { onEntry });
-  }
+/** Heads of the log in the manifests, each once. */
+async function headsIn(paths: readonly string[], places: Places, origin: string): Promise<NotedLogHead[]> {
+  const heads = new Map<string, NotedLogHead>();
+  for (const path of paths)
+    await readManifest(await listArchive(path, places), {
+      onEntry: ({ file, log }) => {
+        if (log?.origin === origin) heads.set(`${log.size} ${log.root}`, { file, head: log });
+      },
+    });
   return [...heads.values()];
 }
 
-/** What a sender kept: a receipt, and what the checkpoint of its proof says; or why it is none. */
-interface Kept {
+/** A line that a sender kept: its receipt, and the head in its proof; or why it cannot be used. */
+interface SenderReceipt {
   readonly id: string;
   readonly receipt: KeptReceipt | null;
   readonly head: TreeHead | null;
   readonly problem: string | null;
 }
 
-function keptIn(file: string, verifier: NoteVerifier): Kept[] {
-  const lines = readAs('--receipts', file, (path) => readFileSync(path, 'utf8')).split('\n');
-  return lines.flatMap((line, at): Kept[] => {
+function senderReceipts(file: string, verifier: NoteVerifier): SenderReceipt[] {
+  const lines = readAs('--receipts', file, textOf).split('\n');
+  return lines.flatMap((line, at): SenderReceipt[] => {
     if (line.trim() === '') return [];
     try {
       const receipt = parseKept(line);
@@ -225,9 +223,9 @@ function keptIn(file: string, verifier: NoteVerifier): Kept[] {
   });
 }
 
-/** A receipt that the log does not have, or of another log than this: one that was made again. */
+/** Null when the log has the receipt, and its proof is of this log. */
 function falseReceipt(
-  { id, receipt, head, problem }: Kept,
+  { id, receipt, head, problem }: SenderReceipt,
   entries: LogEntries,
 ): { readonly id: string; readonly detail: string } | null {
   if (receipt === null || problem !== null) return { id, detail: problem ?? '' };
@@ -236,10 +234,13 @@ function falseReceipt(
   if (index >= size) return { id, detail: `the log has no entry ${index}` };
   if (!entries.isAt(index, entry)) return { id, detail: `is not entry ${index} of the log` };
   if (head === null || entries.roots.get(head.size)?.equals(head.root) === true) return null;
-  return { id, detail: `is of a log that had ${head.size} entries, and other ones: this one was made again` };
+  return {
+    id,
+    detail: `the log was made again: it had ${head.size} other entries at the time of the receipt`,
+  };
 }
 
-/** An erasure whose receipt names entries that the log, as the receipt says it was, did not have yet. */
+/** An erasure's receipt is false when it names an entry later than the log's head at its time. */
 function falseErasure(
   { file, head, entries: erased }: ErasedEntries,
   entries: LogEntries,

@@ -11,7 +11,6 @@ import { MANIFEST } from '../core/archive.ts';
 import { SEGMENTS } from '../archive/segments.ts';
 import { EXIT } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
-import { isPublicKey } from '../core/signature.ts';
 import type { Verifier } from '../core/verifier.ts';
 import { visible } from '../lib/visible.ts';
 import { receiptsIn } from '../privacy/erase/receipt.ts';
@@ -21,12 +20,12 @@ import { createVerifier, type SigningOptions } from '../receive/verify/registry.
 import { compactCommand } from './archive-compact.ts';
 import { proveCommand } from './archive-prove.ts';
 import { actAsOwnerOf } from './as-owner.ts';
-import { placed } from './file-reports.ts';
-import { note, print, usageError, type Io } from './io.ts';
-import { KEY_OPTIONS, openerOf } from './key-options.ts';
 import { configOf } from './config-options.ts';
-import { storageOf, withPlaces } from './places.ts';
+import { placed } from './file-reports.ts';
+import { note, print, printReport, usageError, type Io } from './io.ts';
+import { KEY_OPTIONS, openerOf, PUBLIC_KEY } from './key-options.ts';
 import { commandOf, type OptionsOf, readAs, repeated, textOf } from './options.ts';
+import { withArchives } from './places.ts';
 import { StatusLine } from './status-line.ts';
 
 const HELP = `
@@ -38,34 +37,32 @@ Examples:
   millrace archive verify ./data/archive --repair --dry-run
   millrace archive verify s3://acme/archive --config config/millrace.yaml --repair
 
-Signatures are checked when secrets are given. --config uses all secrets of its signing section; --secret-env names variables
-and --secret-file a file (one secret a line, # begins a comment), both for Standard Webhooks unless --config says otherwise.
-Type and ids of each record are compared with those in its body, by the names under envelope of --config.
-Manifest lines are signed too: --config finds the key, the receipts that erasures must have and the last noted head;
---public-key gives only the key. Without either, all lines must be signed by one key. Lines from before signing began are
-counted as unsigned. Sealed records are opened with the keys of --config or --keys; without keys they are only counted.
+Signatures are checked when secrets are given. --config uses all secrets of its signing section; --secret-env names a variable
+and --secret-file a file (one secret a line, # begins a comment). These are Standard Webhooks secrets unless --config says
+otherwise. Type and ids of each record are compared with its body, by the names in the envelope section of --config.
+Manifest lines are signed too. --config finds the key, the receipts of erasures and the last noted head; --public-key gives only
+the key. Without either, one key must have signed all lines; lines from before signing began are counted as unsigned. Sealed
+records are opened with the keys of --config or --keys; without keys they are only counted.
 
 --repair removes temporary files and a last manifest line that a crash cut short, restores listed names of moved files, and
-lists complete files that are missing from the manifest, signed with the key of --config; these are proven only from then on.
-It changes no record, file or existing manifest line, and does not relink a broken chain: that would prove what nobody saw.
-In a store it only lists complete files, once they are 15 minutes old, in a chain of its own: a writer that is killed between a
-file and its line leaves one, with \`spool: none\` for good. It leaves a broken or forged manifest as it is; restore it from a
-backup. The printed head is the hash of the last manifest line: store it elsewhere and pass it as --head later to prove that
-no end was cut off.
+lists complete files that are missing from the manifest, signed with the key of --config. These are proven only from then on.
+It changes no record, file or existing manifest line, and leaves a broken or forged chain as it is: restore the manifest from a
+backup. In a store it only lists complete files that are at least 15 minutes old; a writer that was killed leaves such files.
 
-Exit codes: 0 everything matches, 1 not readable, 2 usage or config, 4 a difference, reported by file; also after an
-incomplete repair and after --dry-run.`;
+The printed head is the hash of the last manifest line. Store it elsewhere, and pass it as --head later to prove that the end
+was not cut off.
+
+Exit codes: 0 everything matches, 1 not readable, 2 usage or config, 4 a difference, also after an incomplete repair and after
+--dry-run.`;
 
 const OPTIONS = {
   ...KEY_OPTIONS,
-  '--config <file>': 'check signatures as the signing section of this config says',
-  '--secret-env <name>': repeated('check with the secret in this variable; may be repeated'),
-  '--secret-file <file>': repeated('check with the secrets in this file; may be repeated'),
-  '--head <sha256>': 'the manifest must still hold the line that an earlier run named as its head',
-  '--public-key <key>': repeated(
-    'its lines must be signed by this key, as `millrace keys public` prints it; may be repeated',
-  ),
-  '--repair': 'make the repairs that are safe, then verify again',
+  '--config <file>': 'check signatures by the signing section of this config',
+  '--secret-env <name>': repeated('check with the secret in this variable'),
+  '--secret-file <file>': repeated('check with the secrets in this file'),
+  '--head <sha256>': 'head that an earlier run printed; the manifest must still contain it',
+  ...PUBLIC_KEY,
+  '--repair': 'make the safe repairs, then verify again',
   '--dry-run': 'with --repair: only print what it would do',
   '--json':
     'print one JSON document: {path, files, records, bytes, claim_checks, manifest, signatures, sealed, envelopes, differences, notes}; with --repair also {repair: {dry_run, actions}}',
@@ -100,13 +97,11 @@ export function archiveCommand(io: Io): Command {
             done + 1 === total,
           ),
       };
-      const { report, actions } = await withPlaces(storageOf(options, io, [path]), (places) =>
-        work(path, options, { ...how, places }, io),
+      const { report, actions } = await withArchives([path], options, io, (places) =>
+        verifyOrRepair(path, options, { ...how, places }, io),
       );
-      if (options.json === true) {
-        const repair = actions === null ? {} : { repair: { dry_run: options.dryRun === true, actions } };
-        print(io, JSON.stringify({ ...report, ...repair }, null, 2));
-      } else print(io, render(report, verifier !== null));
+      const repair = actions === null ? {} : { repair: { dry_run: options.dryRun === true, actions } };
+      printReport(io, options, { ...report, ...repair }, () => render(report, verifier !== null));
       if (report.differences.length > 0) io.setExit(EXIT.difference);
     });
   return commandOf('archive', {}, HELP)
@@ -116,7 +111,7 @@ export function archiveCommand(io: Io): Command {
     .addCommand(proveCommand(io));
 }
 
-async function work(
+async function verifyOrRepair(
   path: string,
   options: Options,
   how: VerifyOptions,
@@ -136,22 +131,20 @@ async function work(
   if (young.length > 0)
     note(
       io,
-      `files that their writer may still list, as they are young: ${young.length}; run it again later`,
+      `${young.length} unlisted files are too young, their writer may still list them: run it again later`,
     );
   else if (actions.length === 0) note(io, 'nothing to repair');
   return { report: after, actions };
 }
 
-/** What the manifest is held to: the keys, receipts and heads of the config, and what the command line names. */
+/** The keys, receipts and heads that the manifest must agree with, from the config and the command line. */
 async function proofOf(
   path: string,
   options: Options,
   io: Io,
   found: Difference[],
 ): Promise<Pick<VerifyOptions, 'heads' | 'trust' | 'signed'>> {
-  const { publicKey = [], head } = options;
-  for (const key of publicKey)
-    if (!isPublicKey(key)) throw usageError(`--public-key ${key}: not a public key`);
+  const { publicKey, head } = options;
   if (head !== undefined && !/^[0-9a-f]{12,64}$/i.test(head))
     throw usageError(`--head ${head}: must be a hash, or its first 12 digits or more`);
   const given = head === undefined ? [] : [{ head: head.toLowerCase(), where: null }];
@@ -178,8 +171,8 @@ async function proofOf(
   };
 }
 
-/** Null when nothing says how to check. Age is no fault in an archive, so the tolerance has no bounds. */
-function verifierOf({ config, secretEnv = [], secretFile = [] }: Options, io: Io): Verifier | null {
+/** Null without a config and secrets. Records may be of any age. */
+function verifierOf({ config, secretEnv, secretFile }: Options, io: Io): Verifier | null {
   if (config === undefined && secretEnv.length + secretFile.length === 0) return null;
   const given = [
     ...secretEnv.map((name) => {
@@ -193,7 +186,7 @@ function verifierOf({ config, secretEnv = [], secretFile = [] }: Options, io: Io
     config === undefined
       ? { scheme: 'standard-webhooks', secrets: [] }
       : configOf({ config }, io).config.signing;
-  // Whose events a secret may sign was asked when they came.
+  // The receiver has checked which teams a secret may sign for.
   const each = eachSecret({ ...signing, secrets: [...signing.secrets, ...given] });
   const secrets = each.map(({ secret }) => secret);
   return createVerifier({ ...signing, secrets, teams: [], tolerance: Number.POSITIVE_INFINITY });
@@ -233,7 +226,7 @@ function render(report: VerifyReport, checked: boolean): string {
   return lines.join('\n');
 }
 
-/** What could not be compared is said: nobody has seen whose it is. */
+/** Names the records that could not be compared: their ids are not verified. */
 function renderEnvelopes({ envelopes: { compared, unreadable }, sealed }: VerifyReport): string {
   const left = [
     ...(sealed.closed + sealed.erased > 0 ? [`${sealed.closed + sealed.erased} sealed`] : []),

@@ -5,25 +5,16 @@ import { isStoreUrl } from '../core/place.ts';
 import { ownerFolder, DATABASE } from '../journal/owner.ts';
 
 /**
- * For a command that may write to the folders of a receiver: run by root, it acts as the receiver's user from now on, for
- * the receiver could not write to what root has created.
+ * A command of root acts as the receiver's user from now on: the receiver could not write to files that root creates.
  * @returns the same config
- * @throws MillraceError usage where root may not do so
+ * @throws MillraceError usage when root may not do so
  */
 export function asOwner<T extends Pick<LoadedConfig, 'config'>>(loaded: T): T {
-  actAsOwnerOfJournal(ownerFolder(loaded.config));
+  actAsOwnerOf(ownerFolder(loaded.config), DATABASE);
   return loaded;
 }
 
-/** The same for the folder of a journal. */
-export function actAsOwnerOfJournal(folder: string): void {
-  actAsOwnerOf(folder, DATABASE);
-}
-
-/**
- * The same for a folder, such as that of an archive; a place in a store has no owner here.
- * @param file what the receiver has in it from the start: where a folder of somebody's is mounted, that says who the receiver is
- */
-export function actAsOwnerOf(folder: string, file: string): void {
+/** The same for a folder that is not in the config. @param file a file of the receiver; in a mounted folder it has the owner */
+export function actAsOwnerOf(folder: string, file = DATABASE): void {
   if (!isStoreUrl(folder)) act(join(folder, file));
 }

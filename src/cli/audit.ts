@@ -4,7 +4,7 @@ import { hashedId } from '../core/delivery-id.ts';
 import { EXIT } from '../core/errors.ts';
 import { ownerFolder } from '../journal/owner.ts';
 import { verifyChain, type ChainedLine, type ChainReport } from '../lib/verify-chain.ts';
-import { note, print, type Io, printList } from './io.ts';
+import { note, printList, printResult, type Io } from './io.ts';
 import { CONFIG, type ConfigFlags, configOf } from './config-options.ts';
 import { commandOf, type OptionsOf, readBy, wholeNumber } from './options.ts';
 
@@ -16,22 +16,25 @@ Examples:
   millrace audit verify
   millrace audit verify --head 6e0b…      a hash that an earlier verify printed
 
-The log records who read which bodies, and who dropped, retried, replayed (in the console) or erased what. It is audit.jsonl beside the journal, or in
-erasure.path with acknowledge: delivered. Actors: config (admin.token), owner (the commands' token), console (a browser
-session), command (one that had the journal to itself), receiver (what was due). It holds ids of requests and receipts, but no
-bodies, no user ids, and of the ids of events only keyed hashes (the key is audit.key beside it): they outlive the events, and an erasure. Each line has the hash of the line before it. Anyone who can write to the folder
-could rewrite the whole log; compare it with a head stored elsewhere to detect that.
+The log records who read which bodies, and who dropped, retried, replayed (in the console) or erased what. It is audit.jsonl
+beside the journal, or in erasure.path with acknowledge: delivered. Actors: config (admin.token), owner (the commands' token),
+console (a browser session), command (it had the journal to itself), receiver (a due erasure). The log has no bodies and no user
+ids. Ids of events are hashed with audit.key beside it, because the log outlives the events.
+
+Each line has the hash of the line before it. Someone who can write to the folder can rewrite the whole log: to detect that,
+compare it with a head that is stored elsewhere.
+
 Exit codes: 0 unchanged, 2 usage or config, 4 lines are missing or were changed.`;
 
 const LIST = {
   ...CONFIG,
-  '--json': 'print JSON',
+  '--json': 'print a line of JSON for each entry',
   '--limit <n>': readBy(wholeNumber(1), 'show at most this many entries', '50'),
   '--id <id>': 'show only entries about the event with this delivery id',
 };
 const VERIFY = {
   ...CONFIG,
-  '--json': 'print JSON',
+  '--json': 'print one JSON object',
   '--head <hash>': 'the log must hold a line with this hash',
 };
 
@@ -59,13 +62,15 @@ export function auditCommand(io: Io): Command {
     .action(async (options: OptionsOf<typeof VERIFY>) => {
       const head = options.head?.toLowerCase();
       const report = await verifyAudit(folderOf(io, options), head === undefined ? {} : { head });
-      if (options.json === true) print(io, JSON.stringify(report));
-      else {
-        for (const problem of report.problems) print(io, `difference ${problem}`);
-        const { lines, first, head: last } = report;
-        print(io, `${lines} lines${first > 1 ? ` from ${first} on` : ''}, head ${last.hash}`);
-      }
-      if (report.problems.length > 0) io.setExit(EXIT.difference);
+      const { lines, first, head: last, problems } = report;
+      printResult(
+        io,
+        options,
+        report,
+        ...problems.map((problem) => `difference ${problem}`),
+        `${lines} lines${first > 1 ? ` from ${first} on` : ''}, head ${last.hash}`,
+      );
+      if (problems.length > 0) io.setExit(EXIT.difference);
     });
   return commandOf('audit', {}, HELP)
     .description('who read which bodies, and who dropped, retried or erased what: list, verify')
@@ -73,7 +78,7 @@ export function auditCommand(io: Io): Command {
     .addCommand(verify);
 }
 
-/** The key of the hashes is made for the first line that needs it. */
+/** A missing log is a problem when its key exists: the first line creates the key. */
 async function verifyAudit(folder: string, options: Parameters<typeof verifyChain>[2]): Promise<ChainReport> {
   const report = await verifyChain(folder, AUDIT, options);
   if (report.lines > 0 || report.problems.length > 0 || auditKey(folder) === null) return report;
@@ -84,6 +89,7 @@ function folderOf(io: Io, options: ConfigFlags): string {
   return ownerFolder(configOf(options, io).config);
 }
 
+/** Ids in a row of the table. */
 const SHOWN = 3;
 
 function row({ n, at, who, action, what, ids, cleared }: ChainedLine & AuditEntry): string[] {

@@ -7,9 +7,9 @@ import { ownerFolder, readOwner } from '../journal/owner.ts';
 import { bracketed, callable } from '../lib/listen.ts';
 import { isRunning } from '../lib/lock-owner.ts';
 
-// Apart from options.ts: commands that need no config would take longer to start, and more memory.
+// Not in options.ts: commands without a config start faster without these imports.
 
-/** `--config <file>` of a command that works by the receiver's config. */
+/** For commands that use the receiver's config. */
 export const CONFIG = {
   '--config <file>': 'the config file (default: $MILLRACE_CONFIG, else config/millrace.yaml)',
 };
@@ -18,12 +18,12 @@ export interface ConfigFlags {
   readonly config?: string | undefined;
 }
 
-/** The config that is meant; variables that are not set here are no error. */
+/** The config of --config, else the usual one. Unset variables are no error. */
 export function configOf({ config: file }: ConfigFlags, io: Io): LoadedConfig {
   return loadConfig({ file, env: io.env, lenient: true });
 }
 
-/** The same; null when none was named and none is at the usual place. */
+/** The same; null when --config is not given and there is no usual config. */
 export function configIfAny(flags: ConfigFlags, io: Io): LoadedConfig | null {
   try {
     return configOf(flags, io);
@@ -34,50 +34,50 @@ export function configIfAny(flags: ConfigFlags, io: Io): LoadedConfig | null {
   }
 }
 
-/** The same config; where its routes redact, with what tells for which target that counts: what the sinks are. */
+/** Resolves the sinks of a config whose routes redact: redaction depends on the type of the sink. */
 export async function withRedactions(loaded: LoadedConfig, io: Io): Promise<LoadedConfig> {
   const targets = loaded.config.routes.flatMap(({ to }) => to);
   const redacts = targets.some(({ redactions }) => redactions !== undefined);
   return redacts ? resolvedConfigOf({ config: loaded.file }, io) : loaded;
 }
 
-/** As `configOf`, with what its sinks say of themselves. */
+/** As `configOf`, with the descriptions of its sinks. */
 export function resolvedConfigOf({ config: file }: ConfigFlags, io: Io): Promise<ResolvedConfig> {
   return resolveConfig({ file, env: io.env, lenient: true });
 }
 
-/** Where `millrace dev` keeps its config, unless it was given another folder. */
+/** Config of `millrace dev` in its default folder. */
 export const DEV = 'data/dev/millrace.yaml';
 
 /**
- * The config of the receiver that a command talks to: the one that is named, else the usual one, else that of `millrace dev`
- * while it runs in this folder and no other receiver does.
- * @param isQuiet whether it goes without saying which one that is
+ * The config of the receiver to ask: --config, else the usual config, else the config of `millrace dev` when that runs in this
+ * folder and no other receiver does.
+ * @param isQuiet does not say that `millrace dev` is asked
  * @throws as configOf
  */
 export function receiverConfigOf(flags: ConfigFlags, io: Io, isQuiet = false): LoadedConfig {
   return receiverConfigIfAny(flags, io, isQuiet) ?? configOf(flags, io);
 }
 
-/** The same; null when none was named and there is none. */
+/** The same; null when --config is not given and there is none. */
 export function receiverConfigIfAny(flags: ConfigFlags, io: Io, isQuiet = false): LoadedConfig | null {
   if (flags.config !== undefined || (io.env['MILLRACE_CONFIG'] ?? '') !== '') return configOf(flags, io);
   const usual = configIfAny(flags, io);
   if ((usual !== null && isServed(usual.config)) || !existsSync(DEV)) return usual;
-  // As `dev` reads it: what is meant for production has no place there.
+  // Without the environment, as `dev` reads it.
   const dev = loadConfig({ file: DEV, env: {}, lenient: true });
   if (!isServed(dev.config)) return usual;
   if (!isQuiet) note(io, `asking the receiver of millrace dev (${DEV})`);
   return dev;
 }
 
-/** Whether a process that lives has said that it serves this config. */
+/** Whether a running process serves this config. */
 function isServed(config: Config): boolean {
   const owner = readOwner(ownerFolder(config));
   return owner !== null && owner.admin !== null && isRunning(owner.pid);
 }
 
-/** Where deliveries of that receiver go, as it has said, or as the config says. */
+/** URL for deliveries: from the running receiver, else from the config. */
 export function receiverUrlOf(config: Config): string {
   const { host, port, path } = config.server;
   return callable(readOwner(ownerFolder(config))?.url ?? `http://${bracketed(host)}:${port}${path}`);

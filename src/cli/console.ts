@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { consoleLink } from '../observe/admin/console-access.ts';
-import { note, print, usageError, type Io } from './io.ts';
+import { note, printResult, usageError, type Io } from './io.ts';
 import { CONFIG, receiverConfigOf } from './config-options.ts';
 import { AdminClient } from './admin-client.ts';
 import { commandOf, type OptionsOf } from './options.ts';
@@ -10,9 +10,8 @@ Examples:
   millrace console
   xdg-open "$(millrace console)"
 
-Prints a link that opens the console of the running receiver. The link works once, within five minutes. It signs in one browser
-tab, for twelve hours or until the tab is closed. The receiver's own token, which commands read from owner.json beside the
-journal, is never shown.`;
+Prints a link to the console of the running receiver. The link works once, within five minutes. It signs in one browser tab for
+twelve hours, or until the tab is closed.`;
 
 const OPTIONS = {
   ...CONFIG,
@@ -30,8 +29,7 @@ export function consoleCommand(io: Io): Command {
       const answer = await client.ask<{ code: string; valid_seconds: number }>('POST', '/console/links', {});
       const { code, valid_seconds } = answer;
       const url = consoleLink(client.url, code);
-      if (options.json === true) return print(io, JSON.stringify({ url, valid_seconds }));
-      print(io, url);
-      note(io, `valid once, for ${valid_seconds / 60} minutes`);
+      printResult(io, options, { url, valid_seconds }, url);
+      if (options.json !== true) note(io, `valid once, for ${valid_seconds / 60} minutes`);
     });
 }

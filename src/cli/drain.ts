@@ -6,9 +6,9 @@ import { resolveConfig } from '../config/load.ts';
 import { EXIT, MillraceError } from '../core/errors.ts';
 import { startDraining, type Left } from '../app/drain.ts';
 import { parseDuration } from '../lib/units.ts';
-import { actAsOwnerOfJournal } from './as-owner.ts';
+import { actAsOwnerOf } from './as-owner.ts';
 import { CONFIG } from './config-options.ts';
-import { note, print, type Io } from './io.ts';
+import { note, printResult, type Io } from './io.ts';
 import { createLog } from './log.ts';
 import { commandOf, type OptionsOf, readBy, required } from './options.ts';
 import { StatusLine } from './status-line.ts';
@@ -19,20 +19,20 @@ Examples:
   millrace drain --journal ./data/journal --timeout 10m
   MILLRACE_JOURNAL_PATH=/mnt/millrace-2/journal millrace dead-letters list      what it leaves there
 
-Delivers what a journal still holds that no receiver owns any more, such as that of a replica that was scaled in: to the sinks
-of the config, by the routes under which its events were accepted. Nothing new is received. It waits for sinks that are down, until
---timeout or a signal; run it again to continue. While it runs it owns the journal: a receiver or a second drain does not start.
-Dead letters and quarantined events stay in the journal, for \`retry\` or \`drop\`.
+Delivers the events of a journal that no receiver owns any more, such as the journal of a removed replica: to the sinks of the
+config, by the routes under which the events were accepted. It waits for sinks that are down, until --timeout or a signal; run it
+again to continue. No receiver can use the journal at the same time. Dead letters and quarantined events stay, for \`retry\` or
+\`drop\`.
 
 Exit codes: 0 the journal is empty and its volume can go, 1 failed, 2 usage or config, or another process owns the journal,
 3 something is left in it.`;
 
 /** Milliseconds between two looks. */
-const LOOK_EVERY = 200;
+const EVERY_MS = 200;
 
 const OPTIONS = {
   '--journal <path>': required('folder of the journal'),
-  '--timeout <duration>': readBy(parseDuration, 'stop after so long (default: when all is delivered)'),
+  '--timeout <duration>': readBy(parseDuration, 'stop after this time (default: when all is delivered)'),
   ...CONFIG,
   '--json': 'print one JSON object',
 };
@@ -43,13 +43,14 @@ export function drainCommand(io: Io): Command {
     .description('deliver what a journal holds that no receiver owns any more')
     .action(async (options: Options) => {
       const loaded = await resolveConfig({ file: options.config, env: io.env });
-      actAsOwnerOfJournal(options.journal);
+      actAsOwnerOf(options.journal);
       const left = await drain(loaded, options, io);
       const isEmpty = Object.keys(left.waiting).length + left.deadLetters + left.quarantined === 0;
       const { delivered, waiting, deadLetters: dead_letters, quarantined } = left;
       const document = { ok: isEmpty, delivered, waiting, dead_letters, quarantined };
-      if (options.json === true) print(io, JSON.stringify(document));
-      else report(io, isEmpty, left);
+      printResult(io, options, document, ...linesOf(left));
+      if (options.json !== true)
+        note(io, isEmpty ? 'the journal is empty' : 'something is left in the journal; keep it');
       io.setExit(isEmpty ? EXIT.done : EXIT.partial);
     });
 }
@@ -65,17 +66,16 @@ async function drain(loaded: ResolvedConfig, { journal, timeout }: Options, io: 
       throw new MillraceError('folder_in_use', error.detail);
     throw error;
   });
-  const line = new StatusLine(io);
+  const status = new StatusLine(io);
   const end = timeout === undefined ? Infinity : performance.now() + timeout;
   try {
     for (;;) {
       const left = await Promise.race([draining.look(), failed.promise]);
-      line.show(
-        () => `${progress(left)}${line.pace(sum(left.delivered), sum(left.delivered) + sum(left.waiting))}`,
-      );
+      const [done, rest] = [sum(left.delivered), sum(left.waiting)];
+      status.show(() => `${progress(left)}${status.pace(done, done + rest)}`);
       const isOver = io.signal.aborted || performance.now() >= end;
       if (isOver || Object.keys(left.waiting).length === 0) return left;
-      await pause(LOOK_EVERY, undefined, { signal: io.signal }).catch(() => undefined);
+      await pause(EVERY_MS, undefined, { signal: io.signal }).catch(() => undefined);
     }
   } finally {
     await draining.stop(AbortSignal.timeout(loaded.config.shutdown.deadline));
@@ -94,15 +94,14 @@ function progress({ waiting, delivered, errors }: Left): string {
   return parts.length === 0 ? 'nothing waits' : parts.join('; ');
 }
 
-function report(
-  io: Io,
-  isEmpty: boolean,
-  { waiting, delivered, errors, deadLetters, quarantined }: Left,
-): void {
-  for (const [sink, events] of Object.entries(delivered)) print(io, `delivered  ${events} to ${sink}`);
-  for (const [sink, events] of Object.entries(waiting))
-    print(io, `waiting    ${events} for ${sink}${errors[sink] === undefined ? '' : `: ${errors[sink]}`}`);
-  if (deadLetters > 0) print(io, `left       ${deadLetters} dead letters`);
-  if (quarantined > 0) print(io, `left       ${quarantined} quarantined`);
-  note(io, isEmpty ? 'the journal is empty' : 'something is left in the journal; keep it');
+function linesOf({ waiting, delivered, errors, deadLetters, quarantined }: Left): string[] {
+  return [
+    ...Object.entries(delivered).map(([sink, events]) => `delivered  ${events} to ${sink}`),
+    ...Object.entries(waiting).map(([sink, events]) => {
+      const error = errors[sink];
+      return `waiting    ${events} for ${sink}${error === undefined ? '' : `: ${error}`}`;
+    }),
+    ...(deadLetters > 0 ? [`left       ${deadLetters} dead letters`] : []),
+    ...(quarantined > 0 ? [`left       ${quarantined} quarantined`] : []),
+  ];
 }

@@ -7,13 +7,13 @@ import { visible, visibleLines } from '../lib/visible.ts';
 import { ServiceError } from '../history/service/errors.ts';
 import { hasColours, styled, type Io } from './io.ts';
 
-/** Whether a command line asks for JSON; what stands behind `--` is a name, whatever it looks like. */
+/** Whether a command line has --json, before a `--`. */
 export function wantsJson(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   return (end === -1 ? args : args.slice(0, end)).includes('--json');
 }
 
-/** Says on stderr why a command has failed: in words, or with `--json` as its last line, which is one JSON document. */
+/** Writes the error of a command to stderr: as text, or with --json as one JSON document in the last line. */
 export function writeFailure(io: Io, thrown: unknown, isJson: boolean): void {
   const isStopped = io.signal.aborted && thrown instanceof Error && thrown.name === 'AbortError';
   const error = isStopped
@@ -26,18 +26,18 @@ export function writeFailure(io: Io, thrown: unknown, isJson: boolean): void {
   if (!isExpected && error instanceof Error) io.stderr.write(visibleLines(`${error.stack ?? ''}\n`));
 }
 
-/** Why stdout takes nothing more. What was written of the results is not all of them, whatever they said so far. */
+/** The error for a stdout that cannot be written: the results are incomplete. */
 export function lostOutput(error: NodeJS.ErrnoException): MillraceError {
   return new MillraceError('output_unwritable', `standard output: ${messageOf(error)}`, { cause: error });
 }
 
-/** The same, as JSON, for a command line that cannot be read. */
+/** Writes an error of the command line as JSON. */
 export function writeUsageFailure(io: Io, { code, message }: CommanderError): void {
   const detail = code === 'commander.help' ? 'a command is missing; --help names them' : message;
   writeFailure(io, new MillraceError('usage', detail.replace(/^error: /, '')), true);
 }
 
-/** A longer pause than is waited for is the caller's to make. */
+/** The message, with the pause that the service asks for. */
 function detailOf(error: unknown): string {
   const pauseMs = error instanceof ServiceError ? (error.retryAfterMs ?? 0) : 0;
   return `${messageOf(error)}${pauseMs > 0 ? `; it asks for a pause of ${formatAbout(pauseMs)}` : ''}`;
@@ -58,10 +58,10 @@ function documentOf(error: unknown): object {
   return { code: 'internal', title, detail, exit, retryable };
 }
 
-/** What the system says of a disk, a file, a right or a limit, in Node's words or SQLite's. */
+/** Codes of Node and SQLite for faults of disks, files, permissions and limits. */
 const OF_FILES =
   /^(E(NOSPC|DQUOT|ROFS|IO|ACCES|PERM|MFILE|NFILE|FBIG|STALE|BUSY|NOENT|NOTDIR|ISDIR|EXIST|NOTEMPTY|LOOP|NAMETOOLONG|XDEV|NOTSUP)|SQLITE_(FULL|IOERR|READONLY|CANTOPEN|PERM|CORRUPT|NOTADB).*)$/;
-/** Of a connection or a program, which have the same codes. */
+/** System calls of connections and programs, which have the same codes. */
 const NOT_OF_FILES = /^(connect|listen|bind|accept|spawn)/;
 const NO_ROOM = 'make room there';
 const NO_RIGHT = 'give this user the right to it';
@@ -76,10 +76,10 @@ const ADVICE: Readonly<Record<string, string>> = {
   EMFILE: 'raise the limit of open files (ulimit -n)',
 };
 
-/** What to say of an error with a cause outside of the program, where no stack helps; null for any other. */
+/** The error to show for a cause outside of the program, without a stack; null for other errors. */
 function outsideCause(error: unknown): MillraceError | null {
   if (error instanceof MillraceError) return null;
-  // Of a folder that is used as a store.
+  // A folder can be used as a store.
   const cause = error instanceof StorageError ? error.cause : error;
   const code = errorCode(cause);
   const isOfFiles = !isSystemError(cause) || !NOT_OF_FILES.test(cause.syscall ?? '');

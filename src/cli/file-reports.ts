@@ -4,12 +4,12 @@ import type { ExportOptions } from '../export/options.ts';
 import { note, type Io } from './io.ts';
 import type { StatusLine } from './status-line.ts';
 
-/** The place of a line, or of a whole file. */
+/** `file:line`, or the file alone. */
 export function placed(file: string, line: number | null): string {
   return line === null ? file : `${file}:${line}`;
 }
 
-/** What a command says on stderr while it turns the files of an archive into rows. */
+/** Progress and problems on stderr, for commands that make rows of archives. */
 export function fileReports(
   status: StatusLine,
 ): Pick<ExportOptions, 'onProgress' | 'onProblem' | 'onReject'> {
@@ -25,8 +25,13 @@ export function fileReports(
   };
 }
 
-/** Says on stderr what a list of an export's files leaves out, and by the exit code that files are gone. */
-export function tellLost({ lost, leftOut }: Changes, io: Io): void {
+/** A line of a summary; none when the count is 0. */
+export function some(count: number, what: string): string[] {
+  return count > 0 ? [`${count} ${what}`] : [];
+}
+
+/** Reports files that a list of an export leaves out; with missing files the command ends with 3. */
+export function reportLost({ lost, leftOut }: Changes, io: Io): void {
   for (const file of lost) note(io, `${file}: gone: erased, replaced a moment ago, or lost; export again`);
   if (leftOut !== null) note(io, `step ${leftOut} is left out: not all of its files are there yet`);
   if (lost.length > 0) io.setExit(EXIT.partial);

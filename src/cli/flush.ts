@@ -3,7 +3,7 @@ import { EXIT } from '../core/errors.ts';
 import type { FlushedSink } from '../core/operations.ts';
 import { AdminClient } from './admin-client.ts';
 import { CONFIG, receiverConfigOf } from './config-options.ts';
-import { note, print, type Io } from './io.ts';
+import { note, plural, print, type Io } from './io.ts';
 import { commandOf, type OptionsOf } from './options.ts';
 
 const HELP = `
@@ -12,8 +12,9 @@ Examples:
   millrace flush | xargs -r gunzip -c    reads what was closed, if anything was open
   millrace flush archive --json | jq '.files[].records'
 
-Waits until each sink has confirmed the events accepted before (5 seconds at most), closes its open files, and prints the name
-of each on a line of its own. Files close by themselves when rotate.bytes or rotate.every is reached, and when the receiver stops.
+Waits at most 5 seconds until each sink has confirmed the events accepted before, closes its open files, and prints their names.
+Files close by themselves when rotate.bytes or rotate.every is reached, and when the receiver stops.
+
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 a file could not be closed, or events still wait for a sink.`;
 
 const OPTIONS = {
@@ -29,7 +30,7 @@ export function flushCommand(io: Io): Command {
     .action(async (sinks: readonly string[], options: Options) => {
       const client = AdminClient.running(receiverConfigOf(options, io).config);
       const body = sinks.length === 0 ? {} : { sinks };
-      // It answers when the files are compressed, which takes as long as they are large.
+      // Answers when the files are compressed.
       const { flushed } = await client.ask<{ flushed: FlushedSink[] }>('POST', '/flush', body, 0);
       for (const each of flushed) {
         if (options.json === true) print(io, JSON.stringify(each));
@@ -44,9 +45,8 @@ export function flushCommand(io: Io): Command {
 function report(io: Io, { sink, files, failed, waiting }: FlushedSink): void {
   for (const { file } of files) print(io, file);
   const records = files.reduce((sum, each) => sum + each.records, 0);
-  const of = files.length === 1 ? '1 file' : `${files.length} files`;
   if (files.length > 0)
-    note(io, `${sink}: closed ${of} with ${records} ${records === 1 ? 'event' : 'events'}`);
+    note(io, `${sink}: closed ${plural(files.length, 'file')} with ${plural(records, 'event')}`);
   for (const line of failed) note(io, `${sink}: not closed: ${line}`);
-  if (waiting) note(io, `${sink}: events accepted before still wait for it; millrace status says why`);
+  if (waiting) note(io, `${sink}: earlier events still wait for it; millrace status says why`);
 }

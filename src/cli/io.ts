@@ -4,60 +4,65 @@ import { visible, visibleLines } from '../lib/visible.ts';
 import { styleText } from 'node:util';
 import { inColumns } from '../lib/columns.ts';
 
-/** What a command may touch of the process. `main.ts` hands it in, so that commands can run inside tests. */
+/** The parts of the process that a command uses. `main.ts` provides them, and so do tests. */
 export interface Io {
-  /** Results, and nothing else. */
+  /** Results only. */
   readonly stdout: Writable & { isTTY?: boolean; columns?: number };
   /** Progress, logs and errors. */
   readonly stderr: Writable & { isTTY?: boolean; columns?: number };
   readonly stdin: Readable & { isTTY?: boolean };
   readonly env: Readonly<Record<string, string | undefined>>;
   /**
-   * Has `env` hold what `.env` says now, and returns what takes that back; left out where the process is not the command's own.
-   * Rejects when the file cannot be read any more, and `env` is as before.
+   * Reads `.env` into `env` again, and returns a function that undoes it. Absent in tests, which share the process.
+   * Rejects and leaves `env` unchanged when the file cannot be read.
    */
   readonly readEnvAgain?: () => Promise<() => void>;
-  /** Aborts on SIGINT or SIGTERM; a command then stops in an orderly way. */
+  /** Aborts on SIGINT or SIGTERM. */
   readonly signal: AbortSignal;
-  /** Calls back at each SIGHUP. A command that does not ask for it is ended by one, as is usual. */
+  /** Listens for SIGHUP, which otherwise ends the process. */
   onHangUp(listener: () => void): void;
   /**
-   * Calls back for an error that nobody caught and that no guest answers for. A command that does not ask for it is ended by
-   * one.
-   * @param guest the file of the user's own code that threw it; null for our own
+   * Listens for uncaught errors, which otherwise end the process.
+   * @param guest file of the user's module that threw; null for our own code
    */
   onUncaught(listener: (error: unknown, guest: string | null) => void): void;
   /**
-   * What becomes of the command when stdout takes nothing more. A reader that has closed its pipe ends one that only shows
-   * something (`end`), with the exit code set so far; the others run to their end in silence. With anything else a command has
-   * failed, but for a receiver (`stay`).
+   * Says what a failing stdout does. By default a closed pipe is ignored, and any other error fails the command.
+   * `end`: a closed pipe ends the command with the exit code set so far. `stay`: errors are ignored, for a receiver.
    */
   whenOutputIsLost(then: 'end' | 'stay'): void;
-  /** The code the process ends with once the command has returned; see EXIT. */
+  /** Sets the exit code of the process; see EXIT. */
   setExit(code: number): void;
 }
 
 /** Writes text to stdout, control characters as escapes. */
-export function print(io: Io, line: string): void {
-  io.stdout.write(`${visibleLines(line)}\n`);
+export function print(io: Io, text: string): void {
+  io.stdout.write(`${visibleLines(text)}\n`);
 }
 
-/** Writes one line of progress or advice to stderr, whatever is in it. */
+/** Writes one line to stdout; line breaks in it become escapes too. */
+export function printLine(io: Io, line: string): void {
+  print(io, visible(line));
+}
+
+/** Writes one line of progress or advice to stderr. */
 export function note(io: Io, line: string): void {
   io.stderr.write(`${visible(line)}\n`);
 }
 
-/** What a command throws at a command line that it cannot work by. */
+/** The error for a command line that cannot be used. */
 export function usageError(detail: string, options?: ErrorOptions): MillraceError {
   return new MillraceError('usage', detail, options);
 }
 
+/** `1 file`, `2 files` */
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
 export type Style = Parameters<typeof styleText>[0];
 
-/**
- * Whether a stream is written in colours: a terminal that can show them, unless NO_COLOR says not to; with FORCE_COLOR
- * always, whatever NO_COLOR says, as Node itself has it.
- */
+/** True for a terminal with colours, unless NO_COLOR is set. FORCE_COLOR comes before both, as in Node. */
 export function hasColours(stream: Writable & { isTTY?: boolean }, env: Io['env']): boolean {
   const forced = env['FORCE_COLOR'] ?? '';
   if (forced !== '') return forced !== '0' && forced !== 'false';
@@ -68,19 +73,24 @@ export function styled(style: Style, text: string, isColoured: boolean): string 
   return isColoured ? styleText(style, text, { validateStream: false }) : text;
 }
 
-/** What a command found: with --json as one line of JSON, otherwise in words, a line each. */
-export function printResult(
-  io: Io,
-  { json }: { readonly json?: boolean | undefined },
-  found: object,
-  ...lines: readonly string[]
-): void {
+interface JsonFlag {
+  readonly json?: boolean | undefined;
+}
+
+/** Prints a result: with --json one line of JSON, otherwise the lines. */
+export function printResult(io: Io, { json }: JsonFlag, found: object, ...lines: readonly string[]): void {
   for (const line of json === true ? [JSON.stringify(found)] : lines) print(io, line);
 }
 
+/** Prints a report: with --json an indented JSON document, otherwise the text. */
+export function printReport(io: Io, { json }: JsonFlag, report: object, text: () => string): void {
+  print(io, json === true ? JSON.stringify(report, null, 2) : text());
+}
+
+/** Prints a list: with --json a line for each, otherwise a table. */
 export function printList<T>(
   io: Io,
-  { json }: { readonly json?: boolean | undefined },
+  { json }: JsonFlag,
   found: readonly T[],
   header: readonly string[],
   row: (one: T) => readonly string[],
@@ -90,7 +100,7 @@ export function printList<T>(
   else printTable(io, header, found.map(row));
 }
 
-/** A table on stdout; on a terminal its heading stands out. */
+/** Prints a table; on a terminal its heading is bold. */
 export function printTable(io: Io, header: readonly string[], rows: readonly (readonly string[])[]): void {
   const [heading = '', ...lines] = inColumns([header, ...rows]).split('\n');
   io.stdout.write([styled('bold', heading, hasColours(io.stdout, io.env)), ...lines, ''].join('\n'));

@@ -15,16 +15,16 @@ Examples:
   millrace journal recover --from 2026-11-28T10:00:00Z               all sinks get what was received since then
   millrace journal recover --from-first archive --from 2026-11-28    archive gets all, the others what came since that day
 
-For a journal whose start was refused with journal_damaged: its database and journal.note, the second note of how far each sink is,
-are both damaged or gone. The events are there. Each sink of the config gets them again from where you say, by today's routes:
-from the first event that is still there, or from the first one received at a time. Too early sends events twice; too late loses
-some. Dead letters and quarantined events that cannot be read are named as lost.
+For a journal that a receiver refuses with journal_damaged: the position of each sink is lost, because the database and journal.note
+are both damaged or missing. The events are there. Each sink of the config gets them again by today's routes: from the first event
+in the journal, or from the first event received at a time. A time that is too early sends events twice, and one that is too late
+loses some. Dead letters and quarantined events that cannot be read are named as lost.
 
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 the journal needs no recovery.`;
 
 const OPTIONS = {
-  '--from-first <sink>': repeated('this sink gets all events that are there (repeatable)', []),
-  '--from <time>': readBy(instant, 'the other sinks get what was received at or after: a day, or ISO 8601'),
+  '--from-first <sink>': repeated('this sink gets all events in the journal'),
+  '--from <time>': readBy(instant, 'the other sinks get events received since this day or time (ISO 8601)'),
   ...CONFIG,
   '--json': 'print one JSON document',
 };
@@ -32,10 +32,10 @@ type Options = OptionsOf<typeof OPTIONS>;
 
 export function journalCommand(io: Io): Command {
   const command = commandOf('recover', OPTIONS, HELP)
-    .description('set by hand how far the sinks are')
+    .description('set the position of each sink by hand')
     .action((options: Options) => recover(options, io));
   return commandOf('journal', {}, HELP)
-    .description('recover a journal that does not say how far its sinks are')
+    .description('recover a journal that has lost the positions of its sinks')
     .addCommand(command);
 }
 
@@ -49,13 +49,13 @@ async function recover(options: Options, io: Io): Promise<void> {
   const others = sinks.filter((sink) => !fromFirst.includes(sink));
   if (from === undefined && others.length > 0)
     throw usageError(
-      `say from where ${others.join(', ')} continue: --from-first ${others[0] ?? ''}, or --from TIME for all others`,
+      `name where ${others.join(', ')} continue: --from-first ${others[0] ?? ''}, or --from TIME for all others`,
     );
   const open = (more: Partial<SqliteJournalOptions> = {}): Promise<SqliteJournal> =>
     openJournal(config, { onRepair: ({ detail }) => note(io, detail), ...more });
   if (!(await isRefused(open))) {
     io.setExit(EXIT.partial);
-    const words = `${config.journal.path} needs no recovery: it says how far its sinks are`;
+    const words = `${config.journal.path} needs no recovery: it has the positions of its sinks`;
     return printResult(io, options, { waiting: {} }, words);
   }
   await new Audit(config.journal.path).note({ who: 'command', action: 'recover', what: 'sinks', ids: sinks });
@@ -85,7 +85,7 @@ async function isRefused(open: () => Promise<SqliteJournal>): Promise<boolean> {
   }
 }
 
-/** The last event in front of the first one that was received at or after a time. */
+/** The seq before the first event that was received at or after the time. */
 async function lastBefore(journal: SqliteJournal, time: number): Promise<number> {
   for (let at = 0; ;) {
     const heads = await journal.heads(at);

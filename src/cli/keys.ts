@@ -4,7 +4,13 @@ import { openProof, readProof } from '../privacy/proof/open.ts';
 import { KEYS, KeyStore } from '../privacy/seal/key-store.ts';
 import { newMasterKey } from '../privacy/seal/master-key.ts';
 import { problemsOf, seenIn } from '../privacy/seal/seen.ts';
-import { KEY_OPTIONS, type KeyOptions, type KeyPlace, keyPlaces, masterKeyFrom } from './key-options.ts';
+import {
+  KEY_OPTIONS,
+  type KeyOptions,
+  type KeyStorePlace,
+  keyStoresOf,
+  masterKeyFrom,
+} from './key-options.ts';
 import { actAsOwnerOf } from './as-owner.ts';
 import { note, printResult, usageError, type Io } from './io.ts';
 import { CONFIG, configOf } from './config-options.ts';
@@ -19,15 +25,16 @@ Examples:
   millrace keys catch-up --config config/millrace.yaml
   millrace keys public --config config/millrace.yaml
 
-A files sink with encrypt seals each record with a key per user. The keys are in its store, wrapped by the master key.
-generate prints a new master key: keep it apart from the store and the archive, because without it nothing can be opened.
-status counts the keys of each store.
-rotate rewraps every key with a new master key while no receiver is running; it does not touch the archive. Afterwards give
-the receiver the new one and destroy the old one: only then are older copies of the store useless.
-erasure.path/ledger.jsonl holds the id of every key that an erasure destroyed, and key-stores/ beside it the newest key of each store. A
-store that still holds such a key, or lacks that one, was restored from a backup: the receiver and all commands refuse it, and one that is
-not there any more; catch-up destroys those keys again, and goes on with what is there. public prints the key that
-proves manifests and receipts: give it to anyone who verifies without this config.
+A files sink with encrypt seals each record with a key per user. The keys are in a key store, encrypted with the master key.
+generate prints a new master key: keep it apart from the store and the archive; without it nothing can be opened. status counts
+the keys of each store. rotate encrypts all keys with a new master key while no receiver runs; it does not change the archive.
+Afterwards give the receiver the new master key and destroy the old one: only then are older copies of the store useless.
+
+erasure.path/ledger.jsonl has the id of every key that an erasure destroyed, and key-stores/ beside it the newest key of each
+store. A store that was restored from an older backup, or is missing, is refused by the receiver and all commands; catch-up
+destroys those keys again and accepts the store. public prints the key that proves manifests and receipts: give it to anyone
+who verifies without this config.
+
 Exit codes: 0 done, 1 failed, 2 usage or config, wrong master key, or store in use, 4 the store was changed or is an older copy.`;
 
 const PLACE = { '--config <file>': 'the config file that names the key stores', ...KEY_OPTIONS };
@@ -42,7 +49,7 @@ const ROTATE = {
   '--json': 'print one JSON document: {path, rotated}',
 };
 const CATCH_UP = {
-  '--config <file>': required('the config whose sinks and ledger are meant'),
+  '--config <file>': required('the config with the sinks and the ledger'),
   '--json': 'print one JSON document: {path, destroyed}',
 };
 const PUBLIC = { ...CONFIG, '--json': 'print one JSON document: {public_key}' };
@@ -57,32 +64,30 @@ export function keysCommand(io: Io): Command {
   const status = commandOf('status', STATUS, HELP)
     .description('count the keys of a store')
     .action(async (options: OptionsOf<typeof STATUS>) => {
-      for (const { path, master, config } of await placesOf(options, io)) {
+      for (const { path, master, config } of await storesOf(options, io)) {
         const ledger = config === null ? null : readProof(config).ledger;
         const seen = seenIn(path, ledger);
         const ring = await KeyStore.read(path, master);
         const problems = problemsOf(ring, ledger, seen);
-        const { counts } = ring;
-        const { active, destroyed, damaged } = counts;
+        const { active, destroyed, damaged } = ring.counts;
         const words = `${path}: ${active} keys, ${destroyed} destroyed, ${damaged} damaged`;
-        printResult(io, options, { path, ...counts, ...(problems.length === 0 ? {} : { problems }) }, words);
+        const found = { path, ...ring.counts, ...(problems.length === 0 ? {} : { problems }) };
+        printResult(io, options, found, words);
         for (const { code, detail } of problems) note(io, `${path}: ${code}: ${detail}`);
         if (problems.length > 0) io.setExit(EXIT.difference);
       }
     });
   const rotateAll = commandOf('rotate', ROTATE, HELP)
-    .description('rewrap every key with a new master key')
+    .description('encrypt every key with a new master key')
     .action(async (options: OptionsOf<typeof ROTATE>) => {
       const fresh = masterKeyFrom(io, '--new-master-key-env', options.newMasterKeyEnv);
-      for (const place of await placesOf(options, io)) await rotate(place, fresh, options, io);
+      for (const store of await storesOf(options, io)) await rotate(store, fresh, options, io);
       note(io, 'give the receiver the new master key before it starts, and destroy the old one');
     });
   const catchUp = commandOf('catch-up', CATCH_UP, HELP)
-    .description(
-      'in a store restored from a backup, destroy again what erasures destroyed, and go on with it',
-    )
+    .description('accept a store restored from a backup, after destroying again what erasures destroyed')
     .action(async (options: OptionsOf<typeof CATCH_UP>) => {
-      for (const { path, master, config } of await placesOf(options, io)) {
+      for (const { path, master, config } of await storesOf(options, io)) {
         if (config === null) continue;
         const { ledger } = await openProof(config)();
         const destroyed = await KeyStore.catchUp(path, master, ledger).catch(refuse);
@@ -110,22 +115,21 @@ export function keysCommand(io: Io): Command {
     .addCommand(showPublic, { isDefault: true });
 }
 
-async function placesOf(options: KeyOptions, io: Io): Promise<KeyPlace[]> {
-  const places = await keyPlaces(options, io);
-  const [first] = places;
+async function storesOf(options: KeyOptions, io: Io): Promise<KeyStorePlace[]> {
+  const stores = await keyStoresOf(options, io);
+  const [first] = stores;
   if (first === undefined)
-    throw usageError('say which keys: --keys FOLDER, or --config FILE with a files sink that has encrypt');
+    throw usageError('name the keys: --keys FOLDER, or --config FILE with a files sink that has encrypt');
   actAsOwnerOf(first.path, KEYS);
-  return places;
+  return stores;
 }
 
 async function rotate(
-  place: KeyPlace,
+  { path, master, config }: KeyStorePlace,
   fresh: Buffer,
   options: OptionsOf<typeof ROTATE>,
   io: Io,
 ): Promise<void> {
-  const { path, master, config } = place;
   const ledger = config === null ? null : (await openProof(config)()).ledger;
   const store = await KeyStore.open(path, master, ledger).catch(refuse);
   try {
@@ -136,7 +140,7 @@ async function rotate(
   }
 }
 
-/** A receiver that finds its keys in use is started again; a command is not. */
+/** Exit code 2 for a store in use: retrying helps a receiver, not a command. */
 function refuse(error: unknown): never {
   const isInUse = error instanceof MillraceError && error.code === 'keys_in_use';
   throw isInUse ? new MillraceError('folder_in_use', error.detail, { cause: error }) : error;

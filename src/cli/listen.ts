@@ -3,46 +3,44 @@ import PQueue from 'p-queue';
 import { request } from 'undici';
 import { messageOf, MillraceError } from '../core/errors.ts';
 import { DEVELOPMENT_SECRET, splitSecrets } from '../core/secrets.ts';
-import type { TailLine } from '../core/tail.ts';
+import type { TailLine, TailRequest } from '../core/tail.ts';
 import { visible, visibleLines } from '../lib/visible.ts';
 import { signWith } from '../receive/verify/sign-standard-webhooks.ts';
 import { parseStandardSecret, type StandardSecret } from '../receive/verify/standard-secret.ts';
 import { CONFIG, receiverConfigOf, receiverUrlOf } from './config-options.ts';
 import { hasColours, type Io, note, styled, usageError } from './io.ts';
-import { commandOf, httpUrl, type OptionsOf, readBy, repeated, required, wholeNumber } from './options.ts';
-import { follow, writeLine } from './tail.ts';
+import { commandOf, httpUrl, type OptionsOf, readBy, required, wholeNumber } from './options.ts';
+import { DELIVERY_FILTER, follow, writeLine } from './tail.ts';
 
 const HELP = `
 Examples:
   millrace listen --forward http://127.0.0.1:3000/webhooks
   millrace listen --forward http://localhost:3000/hooks --type labtest. --json
 
-Each delivery that the running receiver accepts from now on, and each duplicate, also goes to a handler on this machine: the same
-bytes and id, signed again by the standard-webhooks scheme with the development secret that is printed at the start, or with the
-one in the variable that --secret-env names. Prints the handler's status and latency. The receiver, its sinks and the sender
-notice nothing of it: what the handler refuses is not sent again. A handler that is too slow misses deliveries, and a line says
-how many; what came in while the receiver was away from us, its newest 100 at most, follows. Bodies are health data: the handler must be on this machine, or behind https, and each event is noted
-in the audit log first.
-Ends on Ctrl-C, or after --count deliveries.`;
+Forwards each delivery that the running receiver accepts from now on, and each duplicate, to a handler on this machine: the same
+bytes and id, signed by the standard-webhooks scheme with the development secret that is printed at the start, or with the secret in
+the variable of --secret-env. Prints the handler's status and latency. The receiver and its sinks are not affected, and a refused
+delivery is not sent again. A handler that is too slow misses deliveries; a line says how many. After a lost connection at most the
+newest 100 deliveries follow. Bodies are health data: the handler must be on this machine or behind https, and the audit log notes
+each event first. Ends on Ctrl-C, or after --count deliveries.`;
 
-/** Requests to the handler at once, and those that wait before reading stops. */
+/** Concurrent requests to the handler, and requests that wait before reading stops. */
 const AT_ONCE = 4;
 const MOST_WAITING = 100;
-/** As long as the service waits for an answer. */
-const TIMEOUT = 15_000;
+/** The service waits as long for an answer. */
+const TIMEOUT_MS = 15_000;
 
 const OPTIONS = {
   '--forward <url>': required(readBy(handlerUrl, 'the handler')),
-  '--type <prefix>': repeated('only event types that begin so; may be repeated'),
-  '--user <id>': repeated('only this user_id or client_user_id; may be repeated'),
+  ...DELIVERY_FILTER,
   '--secret-env <name>': 'the variable with the secret to sign with',
-  '--count <n>': readBy(wholeNumber(1), 'end after so many deliveries'),
+  '--count <n>': readBy(wholeNumber(1), 'end after this many deliveries'),
   ...CONFIG,
   '--json': 'print a line of JSON for each',
 };
 type Options = OptionsOf<typeof OPTIONS>;
 
-/** What became of one delivery at the handler. */
+/** The handler's answer to a delivery. */
 interface Forwarded {
   readonly id: string;
   readonly event_type: string;
@@ -57,15 +55,14 @@ export function listenCommand(io: Io): Command {
   return commandOf('listen', OPTIONS, HELP)
     .description('also send each delivery to a handler on this machine, signed again')
     .action(async (options: Options) => {
-      const { forward, type = [], user = [], count = Infinity } = options;
-      const sign = signerOf(options, io);
+      const { forward, type, user, count = Infinity } = options;
+      const secret = secretOf(options, io);
       refuseLoop(forward, receiverUrlOf(receiverConfigOf(options, io, true).config));
-      const outcomes = ['accepted', 'duplicate'] as const;
-      const wanted = {
+      const wanted: TailRequest = {
         types: [...type],
         users: [...user],
         sinks: [],
-        outcomes: [...outcomes],
+        outcomes: ['accepted', 'duplicate'],
         bodies: true,
         since: null,
       };
@@ -76,7 +73,7 @@ export function listenCommand(io: Io): Command {
       let left = count;
       for await (const line of follow(io, options, wanted)) {
         if ('notice' in line) {
-          if (line.notice === 'older') note(io, 'deliveries were missed while nobody was connected');
+          if (line.notice === 'older') note(io, 'deliveries were missed while the connection was lost');
           else note(io, `${line.lines ?? 'some'} deliveries were missed: the handler is too slow`);
           continue;
         }
@@ -86,7 +83,7 @@ export function listenCommand(io: Io): Command {
         }
         await queue.onSizeLessThan(MOST_WAITING);
         void queue.add(async () => {
-          const done = await post(forward, sign, line);
+          const done = await post(forward, secret, line);
           await writeLine(
             io,
             options.json === true ? visibleLines(JSON.stringify(done)) : render(done, isColoured),
@@ -109,7 +106,7 @@ async function post(url: string, secret: StandardSecret, line: TailLine): Promis
   const began = performance.now();
   const ms = (): number => Math.round(performance.now() - began);
   try {
-    const signal = AbortSignal.timeout(TIMEOUT);
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
     const answer = await request(url, { method: 'POST', headers, body, signal });
     await answer.body.text();
     return { id, event_type, status: answer.statusCode, ms: ms() };
@@ -133,7 +130,7 @@ function isHere(hostname: string): boolean {
   return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 }
 
-/** @throws MillraceError usage: each delivery would come back as a duplicate, and be sent there again */
+/** @throws MillraceError usage for the receiver's own address: each delivery would be forwarded again as a duplicate */
 function refuseLoop(forward: string, receiver: string): void {
   const [to, own] = [new URL(forward), new URL(receiver)];
   const isSameHost = to.hostname === own.hostname || (isHere(to.hostname) && isHere(own.hostname));
@@ -149,8 +146,8 @@ function handlerUrl(text: string): string {
   throw new TypeError('must be on this machine, or https: events are health data');
 }
 
-/** @throws MillraceError before anything is forwarded, that names the variable and never the secret */
-function signerOf({ secretEnv }: Options, io: Io): StandardSecret {
+/** The secret of --secret-env, else the development secret. @throws MillraceError that does not contain the secret */
+function secretOf({ secretEnv }: Options, io: Io): StandardSecret {
   const [secret = ''] =
     secretEnv === undefined ? [DEVELOPMENT_SECRET] : splitSecrets(io.env[secretEnv] ?? '');
   const name = `--secret-env ${secretEnv}`;

@@ -8,11 +8,11 @@ import type { LoadOptions, LoadSummary } from '../export/load/options.ts';
 import { runLoad } from '../export/load/run.ts';
 import { describeDrift, describeLeft } from '../tables/learned/drift.ts';
 import type { Tables } from '../tables/tables.ts';
-import { fileReports } from './file-reports.ts';
-import { type Io, print, usageError } from './io.ts';
+import { fileReports, some } from './file-reports.ts';
+import { type Io, printResult, usageError } from './io.ts';
 import { KEY_OPTIONS, openerOf } from './key-options.ts';
 import { commandOf, type OptionsOf, readBy, repeated, required, textOr } from './options.ts';
-import { storageOf, withPlaces } from './places.ts';
+import { withArchives } from './places.ts';
 import { StatusLine } from './status-line.ts';
 import { TABLES_OPTION, tablesOf } from './tables-option.ts';
 
@@ -22,40 +22,34 @@ Examples:
   millrace load ./data/archive --to duckdb:./warehouse.duckdb --table events --table meals
   millrace load ./data/archive --to postgres://loader@db.example/warehouse --follow
 
-Brings a database to what archives hold: their finished files, as rows of the tables that \`millrace schema\` declares. It creates
-the tables and their <table>_latest views. The same command again loads what is new, removes the rows that an erasure has taken
-out of the archive, and continues after an interruption; no event is there twice, wherever a run was ended. A table that was
-loaded once is kept up to date by every later load; if it is a learned one, each load needs its definition: --tables, or
-\`tables:\` in the --config. Tables named _millrace_… say what was loaded.
+Loads the closed files of archives as rows of the tables that \`millrace schema\` declares. It creates the tables and their
+<table>_latest views. The same command again loads new files, removes rows that an erasure removed from the archive, and continues
+after an interruption; no event is loaded twice. Later loads keep all loaded tables up to date; a learned table needs its
+definition each time: --tables, or \`tables:\` in the --config. Tables named _millrace_… record what was loaded.
 
-A row that the database does not take, such as by a constraint of yours, is named and set aside. The others are loaded, and the
-command tries it again when it is started the next time.
+A row that the database refuses, for example by one of your constraints, is named and set aside; the others are loaded. The next
+run tries it again. A sealed archive needs its keys: --config or --keys.
 
-A password is best kept out of the command line: set PGPASSWORD, or use a ~/.pgpass file. DuckDB files need the package
-@duckdb/node-api beside millrace; with --follow the file is closed between rounds, so that others can read it.
-No query finds rows that were removed after an erasure, but DuckDB keeps their bytes in free blocks of the file until it writes over
-them. To be rid of them, copy the database into a new file (ATTACH, COPY FROM DATABASE) or load the archive into a new one, and delete the
-old file.
-A sealed archive needs its keys: --config or --keys.
+Keep passwords out of the command line: set PGPASSWORD, or use ~/.pgpass. DuckDB files need the package @duckdb/node-api beside
+millrace; with --follow the file is closed between rounds, so that others can read it. After an erasure DuckDB keeps deleted bytes
+in free blocks of the file: to remove them, copy the database into a new file (ATTACH, COPY FROM DATABASE), or load the archive
+into a new file, and delete the old one.
 
-Exit codes: 0 done, 1 failed, 2 usage or in use by another load, 3 partly done: interrupted, or some records could not be read
-or made no row.`;
+Exit codes: 0 done, 1 failed, 2 usage or in use by another load, 3 partly done: interrupted, or some records could not be read or
+made no row.`;
 
-/** Files are loaded together until they have held so many bytes of records: a transaction for each would cost more. */
+/** Bytes of records in one transaction. */
 const STEP_BYTES = 64 * 1024 * 1024;
-/** Notes of each kind of thing are given once, and no more than so many. */
-const MOST_TOLD = 200;
-/** Milliseconds by which a round waits longer, at most, while the database is gone: all that load into it come back at once. */
-const LONGEST_BACKOFF = 60_000;
+/** Different notes about fields and types that are printed. */
+const MOST_NOTES = 200;
+/** Longest extra milliseconds between rounds while the database is unreachable. */
+const LONGEST_BACKOFF_MS = 60_000;
 
 const OPTIONS = {
   '--to <address>': required('postgres://user@host:5432/database or duckdb:FILE'),
-  '--table <table>': repeated(
-    'table to load with those nested in it, or all; may be repeated (default: events)',
-    [],
-  ),
+  '--table <table>': repeated('table to load with its nested tables, or all (default: events)'),
   '--schema <name>': textOr('public', 'schema of the tables in PostgreSQL'),
-  '--follow': 'keep loading what is new, until it is stopped',
+  '--follow': 'keep loading new files, until it is stopped',
   '--every <duration>': readBy(parseDuration, 'with --follow: time between two rounds', '5s'),
   '--config <file>': 'open sealed records with the keys of the sinks of this config; use its `tables:`',
   '--json': 'end each round with a line of JSON: {ok, files, records, rows, duplicates, …}',
@@ -71,7 +65,7 @@ export function loadCommand(io: Io): Command {
     .action(async (paths: readonly string[], options: Options) => {
       const tables = await tablesOf(options, io);
       const target = await targetOf(options.to, options.schema);
-      await withPlaces(storageOf(options, io, paths), async (places) => {
+      await withArchives(paths, options, io, async (places) => {
         const work: LoadOptions = {
           paths,
           places,
@@ -83,17 +77,17 @@ export function loadCommand(io: Io): Command {
           signal: io.signal,
           ...reporting(io),
         };
-        const begin = (summary: LoadSummary): void => {
+        const reportFirst = (summary: LoadSummary): void => {
           report(summary, target, options, io);
           if (!isOk(summary)) io.setExit(EXIT.partial);
         };
-        if (options.follow === true) await follow(target, work, options, io, begin);
-        else begin(await round(target, work));
+        if (options.follow === true) await follow(target, work, options, io, reportFirst);
+        else reportFirst(await round(target, work));
       });
     });
 }
 
-/** Names of tables; those nested in a named one come along. */
+/** Names of the wanted tables and their nested tables. */
 function namesIn(tables: Tables, named: readonly string[]): readonly string[] {
   const all = tables.ofEvents().map(({ definition }) => definition.name);
   if (named.includes('all')) return all;
@@ -109,7 +103,7 @@ async function round(target: Target, work: LoadOptions): Promise<LoadSummary> {
     database = await target.open(work.signal);
     return await runLoad(database, work);
   } catch (error) {
-    // Its connection ends with the signal.
+    // The signal ends the connection.
     if (work.signal.aborted) return NOTHING;
     throw target.explain(error);
   } finally {
@@ -117,13 +111,13 @@ async function round(target: Target, work: LoadOptions): Promise<LoadSummary> {
   }
 }
 
-/** @param begin told of the first round that has ended; of later ones only what is new is reported */
+/** @param reportFirst reports the first round; later rounds are reported when they load something */
 async function follow(
   target: Target,
   work: LoadOptions,
   options: Options,
   io: Io,
-  begin: (first: LoadSummary) => void,
+  reportFirst: (first: LoadSummary) => void,
 ): Promise<void> {
   const status = new StatusLine(io);
   let isFirst = true;
@@ -135,20 +129,20 @@ async function follow(
       const summary = await round(target, { ...work, retriesRefused: isFirst });
       [failures, pause] = [0, options.every];
       const { files, replaced } = summary;
-      if (isFirst) begin(summary);
+      if (isFirst) reportFirst(summary);
       else if (files > 0 || replaced > 0) report(summary, target, options, io);
       isFirst = false;
     } catch (error) {
-      // What passes by itself ends no load, be it at its beginning.
       if (!(error instanceof MillraceError) || !error.retryable) throw error;
       failures += 1;
-      pause = options.every + Math.round(backoff(failures, { initial: options.every, max: LONGEST_BACKOFF }));
+      pause =
+        options.every + Math.round(backoff(failures, { initial: options.every, max: LONGEST_BACKOFF_MS }));
       status.note(`${error.message}; trying again in ${formatDuration(pause)}`);
     }
   }
 }
 
-/** What was interrupted before its first transaction. */
+/** Summary of a load that was interrupted before its first transaction. */
 const NOTHING: LoadSummary = {
   files: 0,
   before: 0,
@@ -169,17 +163,17 @@ type Reporting = Pick<LoadOptions, 'onProgress' | 'onProblem' | 'onReject' | 'on
 
 function reporting(io: Io): Reporting {
   const status = new StatusLine(io);
-  const told = new Set<string>();
-  const unlessTold = (line: string): void => {
-    if (told.has(line) || told.size >= MOST_TOLD) return;
-    told.add(line);
+  const noted = new Set<string>();
+  const noteOnce = (line: string): void => {
+    if (noted.has(line) || noted.size >= MOST_NOTES) return;
+    noted.add(line);
     status.note(line);
   };
   return {
     ...fileReports(status),
-    onUnknown: (...left) => unlessTold(describeLeft(...left)),
+    onUnknown: (...left) => noteOnce(describeLeft(...left)),
     onWithoutTable: (type) =>
-      unlessTold(`events of type ${type}: no table knows their shape; they are in events only`),
+      noteOnce(`events of type ${type} have no table of their own; they are in events`),
   };
 }
 
@@ -190,37 +184,38 @@ function isOk({ complete, rejects, problems }: LoadSummary): boolean {
 const NO_ARCHIVE =
   'no record of an archive was read: rows of a backfill are loaded by the statements of `millrace schema --dialect`';
 
-function report(summary: LoadSummary, target: Target, { json }: Options, io: Io): void {
-  if (json === true) {
-    print(io, JSON.stringify({ ok: isOk(summary), ...summary }));
-    return;
-  }
+function report(summary: LoadSummary, target: Target, options: Options, io: Io): void {
   const { rows, files, before, records, replaced, duplicates, missing, unfinished, erased } = summary;
-  for (const [table, count] of Object.entries(rows)) print(io, `${table.padEnd(20)} ${count} rows`);
-  print(io, `${records} records of ${files} files, in ${target.name}; ${before} files loaded before`);
-  if (replaced > 0) print(io, `${replaced} files have changed or were removed: their old rows are gone`);
-  if (duplicates > 0) print(io, `${duplicates} records of events that were there already`);
-  if (missing > 0) print(io, `${missing} files of a manifest are missing: their rows stay`);
-  if (unfinished > 0)
-    print(io, `${unfinished} unfinished files of a receiver: loaded when they are finished`);
-  if (erased > 0) print(io, `${erased} records stay sealed: their users were erased`);
-  if (summary.problems > 0) print(io, `${summary.problems} records or files could not be read`);
-  if (summary.problems > 0 && records + before === 0) print(io, NO_ARCHIVE);
-  for (const drift of summary.drift) print(io, describeDrift(drift));
-  if (summary.rejects > 0) print(io, `${summary.rejects} records made no row`);
-  if (!summary.complete) print(io, 'interrupted; run the same command to continue');
+  const { problems, rejects } = summary;
+  printResult(
+    io,
+    options,
+    { ok: isOk(summary), ...summary },
+    ...Object.entries(rows).map(([table, count]) => `${table.padEnd(20)} ${count} rows`),
+    `${records} records of ${files} files, in ${target.name}; ${before} files loaded before`,
+    ...some(replaced, 'files have changed or were removed: their old rows are gone'),
+    ...some(duplicates, 'records of events that were there already'),
+    ...some(missing, 'files of a manifest are missing: their rows stay'),
+    ...some(unfinished, 'unfinished files of a receiver: loaded when they are closed'),
+    ...some(erased, 'records stay sealed: their users were erased'),
+    ...some(problems, 'records or files could not be read'),
+    ...(problems > 0 && records + before === 0 ? [NO_ARCHIVE] : []),
+    ...summary.drift.map(describeDrift),
+    ...some(rejects, 'records made no row'),
+    ...(summary.complete ? [] : ['interrupted; run the same command to continue']),
+  );
 }
 
 /** Milliseconds until a database that does not answer counts as unreachable. */
-const TIMEOUT = 15_000;
+const TIMEOUT_MS = 15_000;
 
-/** The database that is loaded into. */
+/** The database to load into. */
 interface Target {
-  /** As it may be shown: without a password. */
+  /** Address without a password. */
   readonly name: string;
-  /** @param signal ends the opening and, where it can, what runs then */
+  /** @param signal ends the opening and, in PostgreSQL, running statements */
   open(signal: AbortSignal): Promise<Database>;
-  /** What an error of it means. */
+  /** The error to report for an error of the database. */
   explain(error: unknown): unknown;
 }
 
@@ -238,7 +233,7 @@ async function targetOf(address: string, schema: string): Promise<Target> {
     return {
       name,
       open: (signal) =>
-        PostgresDatabase.openAlone({ connectionString: address, schema, timeout: TIMEOUT }, signal),
+        PostgresDatabase.openAlone({ connectionString: address, schema, timeout: TIMEOUT_MS }, signal),
       explain: (error) => toMillraceError(name, error),
     };
   }

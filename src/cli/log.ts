@@ -5,10 +5,7 @@ import { hasColours, type Style, styled, type Io } from './io.ts';
 
 type LogOptions = Pick<Config['log'], 'level'> & Partial<Config['log']>;
 
-/**
- * The log, on stderr: stdout belongs to results, and to the stdout sink. Lines of JSON for programs, and lines for a person
- * where one reads, which is on a terminal.
- */
+/** The log on stderr: lines of text on a terminal, lines of JSON elsewhere, or what log.format says. */
 export function createLog(io: Io, { level, format = 'auto' }: LogOptions): Logger {
   const isText = format === 'text' || (format === 'auto' && io.stderr.isTTY === true);
   const base = { pid: process.pid };
@@ -27,7 +24,7 @@ const LEVELS: Readonly<Record<number, readonly [name: string, style: Style]>> = 
   60: ['fatal', ['bold', 'red']],
 };
 
-/** One line of pino as a person reads it: `12:00:01.250 warn  message  key=value`, and below it the stack of an error. */
+/** A line of pino as text: `12:00:01.250 warn  message  key=value`, with the stack of an error below. */
 function readable(line: string, isColoured: boolean): string {
   const { level, time, pid: _pid, msg, err, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const [name, style] = LEVELS[Number(level)] ?? [String(level), 'dim'];

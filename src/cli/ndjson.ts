@@ -29,11 +29,11 @@ Examples:
   millrace ndjson export.json.gz --at result.meals --table meals --out ./tables --json
 
 The document is {"meals":[…]}, {"data":[…]}, an array, one object, or NDJSON, of any size; gzip and zstd are detected. Rows have
-the columns that \`millrace schema\` declares; fields without a column go to the column extra. A file gets its name only when
-it is complete. Invalid rows go to _rejects.ndjson, or to stderr without a folder, with the reason and their position: the byte
-offset in the decompressed document, or with --at in the selected array.
+the columns that \`millrace schema\` declares; fields without a column go to the column extra. A file gets its name when it is
+complete. Invalid rows go to _rejects.ndjson, or to stderr without a folder, with the reason and the byte offset in the
+decompressed document, or with --at in the selected array.
 
-A document without a byte, or with nothing at --at, is an error and replaces no file; a file of lines may be empty.
+An empty document, or nothing at --at, is an error and replaces no file; a file of lines may be empty.
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 done, but some rows were rejected.`;
 
@@ -48,8 +48,7 @@ const OPTIONS = {
   '--gzip <how>': oneOf(['auto', 'no'], 'detect compression by the first bytes, or not at all', 'auto'),
   '--longest <size>': readBy(parseBytes, 'reject documents that are longer', formatBytes(LONGEST_ELEMENT)),
   '--set <column=value>': repeated(
-    'fill a column that the document leaves empty, such as user_id; _loaded_at is the time of the run if it is not set here; may be repeated',
-    [],
+    'fill a column that the document leaves empty, such as user_id; without it _loaded_at is the time of the run',
   ),
   '--config <file>': 'the config, whose `tables` are added',
   '--json': 'with a folder: end with a line of JSON: {ok, bytes, elements, rows, rejects, drift, files}',
@@ -87,7 +86,7 @@ interface Work {
   };
 }
 
-/** What the options mean, and the input, open. Nothing is written yet. */
+/** Checks the options and opens the input. */
 async function prepare(file: string, options: Options, io: Io): Promise<Work> {
   const known = await tablesOf(options, io);
   if (!known.has(options.table))
@@ -99,18 +98,19 @@ async function prepare(file: string, options: Options, io: Io): Promise<Work> {
   return {
     tables,
     options,
-    shaping: { ...valuesOf(options, tables, known), lines, known },
+    shaping: { given: valuesOf(options.set, tables, known), longest: options.longest, lines, known },
     input: await inputOf(file, io),
   };
 }
 
+/** The values of --set by column. */
 function valuesOf(
-  options: Options,
+  settings: readonly string[],
   tables: readonly string[],
   known: Tables,
-): Pick<Work['shaping'], 'given' | 'longest'> {
+): Readonly<Record<string, string>> {
   const given = Object.fromEntries(
-    options.set.map((setting) => {
+    settings.map((setting) => {
       const at = setting.indexOf('=');
       if (at < 1) throw usageError(`--set ${setting}: write it as column=value`);
       return [setting.slice(0, at), setting.slice(at + 1)];
@@ -118,7 +118,7 @@ function valuesOf(
   );
   try {
     checkGiven(known, tables, given);
-    return { given: { _loaded_at: new Date().toISOString(), ...given }, longest: options.longest };
+    return { _loaded_at: new Date().toISOString(), ...given };
   } catch (error) {
     throw usageError(messageOf(error), { cause: error });
   }
@@ -139,23 +139,26 @@ async function* asBuffers(chunks: AsyncIterable<Buffer | string>): AsyncGenerato
 
 type Shaped = ShapeProgress & { readonly drift: readonly TableDrift[] };
 
-/** @param write takes rows that are valid until its promise resolves */
+/** @param write writes rows; their memory is reused after its promise resolves */
 async function shape(
   { input, options, tables, shaping }: Work,
   io: Io,
   write: (table: string, rows: Buffer) => Promise<void>,
   onReject: (reject: LocatedReject) => void,
 ): Promise<Shaped> {
-  const { hash } = input;
-  const progress = new NdjsonProgress(io, input.size);
+  const { hash, size } = input;
+  const status = new StatusLine(io);
+  const name = status.atMost();
   const drift = new Drift();
-  const tell = progress.status.atMost();
-  const bytes = progress.counted(input.chunks);
-  const whole = options.gzip === 'auto' ? decompressed(bytes) : bytes;
+  let read = 0;
   let isEmpty = true;
+  const bytes = tap(input.chunks, (chunk) => (read += chunk.length));
+  const whole = options.gzip === 'auto' ? decompressed(bytes) : bytes;
   const text = options.at === undefined ? whole : pickText(whole, options.at);
   const done = await shapeText(
-    seen(text, () => (isEmpty = false)),
+    tap(text, (chunk) => {
+      if (isEmpty && chunk.some((byte) => byte > SPACE)) isEmpty = false;
+    }),
     {
       ...shaping,
       tables,
@@ -163,35 +166,47 @@ async function shape(
       signal: io.signal,
       write,
       onReject,
-      onUnknown: (...left) => tell(describeLeft(...left)),
-      onProgress: (state) => progress.show(state),
+      onUnknown: (...left) => name(describeLeft(...left)),
+      onProgress: (state) => status.show(() => `${summary(state)}${status.pace(read, size, rowsIn(state))}`),
       onMet: (fields) => fields.forEach((one) => drift.add(one)),
     },
   );
-  // What came of a command that failed, or was looked for at the wrong place, does not say that there is nothing.
+  // Empty output of a failed command must not replace files.
   if (isEmpty && done.rejects === 0 && !shaping.lines)
     throw new MillraceError(
       'document_unreadable',
       options.at === undefined ? 'the document is empty' : `the document has nothing at ${options.at}`,
     );
-  progress.end(done);
+  status.note(`${summary(done)}${status.pace(read, null, rowsIn(done))}`);
   const drifted = drift.report((table) => shaping.known.get(table)?.definition);
-  for (const one of drifted) progress.status.note(describeDrift(one));
+  for (const one of drifted) status.note(describeDrift(one));
   return { ...done, drift: drifted };
 }
 
-/** Tells when there is more than white space. */
-async function* seen(chunks: AsyncIterable<Buffer>, onText: () => void): AsyncGenerator<Buffer> {
+const SPACE = 0x20;
+
+/** Passes chunks on, and shows each to `look` before. */
+async function* tap(chunks: AsyncIterable<Buffer>, look: (chunk: Buffer) => void): AsyncGenerator<Buffer> {
   for await (const chunk of chunks) {
-    if (chunk.some((byte) => byte > 0x20)) onText();
+    look(chunk);
     yield chunk;
   }
+}
+
+function summary({ bytes, rows, rejects }: ShapeProgress): string {
+  const counts = Object.entries(rows).map(([table, count]) => `${count} ${table}`);
+  if (rejects > 0) counts.push(`${rejects} rejected`);
+  return [formatAmount(bytes), ...counts].join(', ');
+}
+
+function rowsIn({ rows }: ShapeProgress): number {
+  return Object.values(rows).reduce((sum, count) => sum + count, 0);
 }
 
 async function toStdout(work: Work, io: Io): Promise<Shaped> {
   io.whenOutputIsLost('end');
   const write = async (_: string, rows: Buffer): Promise<void> => {
-    // A copy, because the stream may keep it for longer than it is valid.
+    // A copy, because the stream can keep it longer.
     if (!io.stdout.write(Buffer.from(rows))) await once(io.stdout, 'drain', { signal: io.signal });
   };
   return await shape(work, io, write, (reject) => note(io, JSON.stringify(reject)));
@@ -205,45 +220,4 @@ async function toFolder(work: Work, io: Io): Promise<Shaped> {
   if (work.options.json === true)
     print(io, JSON.stringify({ ok: made.rejects === 0, ...made, files: paths }));
   return made;
-}
-
-/** Progress of one document, on stderr: bytes, rows, rate and how long it still takes. */
-class NdjsonProgress {
-  readonly status: StatusLine;
-  readonly #size: number | null;
-  #read = 0;
-
-  /** @param size of the input in bytes, as it lies on disk; null when it is not known */
-  constructor(io: Io, size: number | null) {
-    this.status = new StatusLine(io);
-    this.#size = size;
-  }
-
-  /** Counts what is read of the input. */
-  async *counted(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-    for await (const chunk of chunks) {
-      this.#read += chunk.length;
-      yield chunk;
-    }
-  }
-
-  show(progress: ShapeProgress): void {
-    this.status.show(() => `${this.#summary(progress)}${this.#left()}`);
-  }
-
-  end(progress: ShapeProgress): void {
-    this.status.note(this.#summary(progress));
-  }
-
-  #summary({ bytes, rows, rejects }: ShapeProgress): string {
-    const counts = Object.entries(rows).map(([table, count]) => `${count} ${table}`);
-    if (rejects > 0) counts.push(`${rejects} rejected`);
-    return `${formatAmount(bytes)}, ${counts.join(', ')}, ${formatAmount(bytes / this.status.seconds)}/s`;
-  }
-
-  #left(): string {
-    if (this.#size === null || this.#read === 0) return '';
-    const left = ((this.#size - this.#read) / this.#read) * this.status.seconds;
-    return `, ${Math.round((this.#read / this.#size) * 100)} %, ${Math.ceil(left)} s left`;
-  }
 }

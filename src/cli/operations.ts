@@ -27,16 +27,17 @@ import { memoryOf } from '../observe/schema/kept.ts';
 import { reportOf } from '../observe/schema/report.ts';
 import { MEMORY_KEY } from '../observe/schema/watch.ts';
 import { AdminClient } from './admin-client.ts';
+import { asOwner } from './as-owner.ts';
 import { usageError } from './io.ts';
 
-/** The operations on the journal a config names, for as long as they are needed. */
+/** Operations on a journal, until they are closed. */
 export interface OpenOperations {
   readonly operations: Operations;
   close(): Promise<void>;
 }
 
 /**
- * Runs `work` on the journal the config names: through the admin API of the process that holds it, else directly.
+ * Runs `work` on the journal of the config: through the running receiver, else on the journal itself, as its owner.
  * @throws MillraceError journal_missing, or journal_in_use when its holder has no admin API
  */
 export async function withOperations<T>(
@@ -51,15 +52,15 @@ export async function withOperations<T>(
   }
 }
 
-/** The same for work that takes long; without a receiver the journal is held until `close`. */
+/** The same for long work. Without a receiver no other process can use the journal until `close`. */
 export async function openOperations(loaded: LoadedConfig): Promise<OpenOperations> {
-  const { config } = loaded;
+  const { config } = asOwner(loaded);
   if (config.acknowledge === 'delivered') {
     const client = AdminClient.of(config);
     if (client !== null) return remote(client);
-    throw usageError('with acknowledge: delivered only the admin listener can be asked (admin.enabled)');
+    throw usageError('with acknowledge: delivered this needs the admin listener (admin.enabled)');
   }
-  if (config.journal.type === 'kafka') return openShared(loaded);
+  if (config.journal.type === 'kafka') return openKafka(loaded);
   let journal: SqliteJournal;
   try {
     journal = await openJournal(config);
@@ -87,8 +88,8 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
   return { operations: auditedOperations(operations, audit, 'command'), close: () => journal.close() };
 }
 
-/** On the topics, which are the same for everybody: through the receiver that runs here, if there is one, else directly. */
-async function openShared(loaded: LoadedConfig): Promise<OpenOperations> {
+/** On a journal in Kafka: through the receiver on this machine, else on the topics. */
+async function openKafka(loaded: LoadedConfig): Promise<OpenOperations> {
   const { config } = loaded;
   const client = AdminClient.of(config);
   if (client !== null && (await client.isListening())) return remote(client);
@@ -122,12 +123,12 @@ function operationsOn(
   });
 }
 
-/** What a reconciliation asks for. Topics are read here, whoever else runs: they are the same for everybody. */
-export async function withLedger<T>(
+/** Operations for a reconciliation. The topics of a journal in Kafka are read directly, also beside a receiver. */
+export async function withAccount<T>(
   loaded: LoadedConfig,
   work: (operations: Operations) => Promise<T>,
 ): Promise<T> {
-  const { config } = loaded;
+  const { config } = asOwner(loaded);
   if (config.journal.type !== 'kafka') return withOperations(loaded, work);
   const journal = await openTopics(config);
   try {
@@ -142,7 +143,7 @@ export async function withLedger<T>(
   }
 }
 
-/** The topics of a config, by whoever only looks at them. */
+/** Opens the topics of a config without delivering their events. */
 export function openTopics(config: Config): Promise<KafkaJournal> {
   const table = compileRoutes(config.routes);
   return openKafkaJournal(config.journal, {
@@ -156,7 +157,7 @@ export function openTopics(config: Config): Promise<KafkaJournal> {
   });
 }
 
-/** @throws MillraceError usage for a sink that could still deliver, or that nothing is known of */
+/** @throws MillraceError usage for a sink that is in the config, or unknown */
 function drop(journal: SqliteJournal, config: Config, sink: string): Promise<GivenUp> {
   if (config.sinks[sink] !== undefined)
     throw usageError(`sinks.${sink} is still in the config: it delivers the events that wait for it`);
@@ -168,7 +169,7 @@ function remote(client: AdminClient): OpenOperations {
   return { operations: client.operations(), close: () => Promise.resolve() };
 }
 
-/** The journal of a config, if there is one. @throws MillraceError journal_missing, journal_in_use */
+/** Opens the existing journal of a config. @throws MillraceError journal_missing, journal_in_use */
 export function openJournal(
   { journal }: Config,
   more: Partial<SqliteJournalOptions> = {},

@@ -4,21 +4,21 @@ import { messageOf } from '../core/errors.ts';
 import { isCalendarDay } from '../lib/calendar-day.ts';
 import { usageError } from './io.ts';
 
-/** What help says of an option, and what else it is than a flag or a text. */
+/** An option that is more than a flag or an optional text. */
 export interface Spec<T> {
   readonly description: string;
   readonly set: (option: Option) => Option;
-  /** The type of its value alone. */
-  readonly value?: T;
+  /** Value of an option that is not given; help does not show it. */
+  readonly initial?: T;
 }
 
 /**
- * The options of a command, in the order in which help lists them: `--dry-run` is a flag, `--out <file>` a text, which are
- * undefined when they are left out. A description alone is enough for these.
+ * Options of a command by their flags, in the order of the help. A description alone makes `--dry-run` a flag and
+ * `--out <file>` an optional text.
  */
 export type OptionTable = Readonly<Record<string, string | Spec<unknown>>>;
 
-/** The name of an option's value, as commander makes it: `--dry-run` is `dryRun`. */
+/** Commander's name of an option: `--dry-run` is `dryRun`. */
 type NameOf<Flags> = Flags extends `--${infer Long} ${string}`
   ? Camel<Long>
   : Flags extends `--no-${infer Long}`
@@ -40,17 +40,19 @@ type ValueOf<Flags, Given> =
         ? boolean
         : boolean | undefined;
 
-/** What a command is given of its options. */
+/** The values that a command gets for its option table. */
 export type OptionsOf<Table extends OptionTable> = {
   readonly [Flags in keyof Table as NameOf<Flags>]: ValueOf<Flags, Table[Flags]>;
 };
 
-/** A command with its options; what it is, takes and does is added to it. */
+/** A command with its options and the text below its help; the caller adds description, arguments and action. */
 export function commandOf(name: string, options: OptionTable, help: string): Command {
   const command = new Command(name).addHelpText('after', help);
   for (const [flags, given] of Object.entries(options)) {
-    const spec = typeof given === 'string' ? plain(given) : given;
-    command.addOption(spec.set(new Option(flags, spec.description)));
+    const { description, set, initial } = typeof given === 'string' ? plain(given) : given;
+    const option = set(new Option(flags, description));
+    command.addOption(option);
+    if (initial !== undefined) command.setOptionValue(option.attributeName(), initial);
   }
   return command;
 }
@@ -59,12 +61,12 @@ function plain(description: string): Spec<unknown> {
   return special(description, (option) => option);
 }
 
-/** An option that is none of those below. */
+/** An option that commander's own methods describe. */
 export function special<T>(description: string, set: Spec<T>['set']): Spec<T> {
   return { description, set };
 }
 
-/** A text, or what else a specification says, without which a command line is refused. */
+/** An option that the command line must have. */
 export function required(given: string): Spec<string>;
 export function required<T>(given: Spec<T | undefined>): Spec<T>;
 export function required(given: string | Spec<unknown>): Spec<unknown> {
@@ -72,25 +74,27 @@ export function required(given: string | Spec<unknown>): Spec<unknown> {
   return special(description, (option) => set(option).makeOptionMandatory());
 }
 
-/** A text; `fallback` is what holds when it is left out. */
+/** A text with a default. */
 export function textOr(fallback: string, description: string): Spec<string> {
   return special(description, (option) => option.default(fallback));
 }
 
-/** May be repeated. */
-export function repeated(description: string): Spec<readonly string[] | undefined>;
-export function repeated(description: string, fallback: readonly []): Spec<readonly string[]>;
-export function repeated(description: string, fallback?: readonly []): Spec<unknown> {
-  return special(description, (option) => option.argParser(added).default(fallback));
-}
-
-function added(one: string, before: readonly string[] = []): readonly string[] {
-  return [...before, one];
+/** An option that may be given several times; an empty list without it. @param read checks one value */
+export function repeated(description: string, read: Read<string> = (text) => text): Spec<readonly string[]> {
+  return {
+    description: `${description}; may be repeated`,
+    set: (option) =>
+      option.argParser((text, before: readonly string[]) => [
+        ...before,
+        readAs(option.long ?? option.flags, text, read),
+      ]),
+    initial: [],
+  };
 }
 
 type Read<T> = (text: string) => T;
 
-/** Is read as the command line is taken apart. @param fallback its text when it is left out */
+/** A value that `read` parses. @param fallback text of the default */
 export function readBy<T>(read: Read<T>, description: string): Spec<T | undefined>;
 export function readBy<T>(read: Read<T>, description: string, fallback: string): Spec<T>;
 export function readBy(read: Read<unknown>, description: string, fallback?: string): Spec<unknown> {
@@ -100,14 +104,14 @@ export function readBy(read: Read<unknown>, description: string, fallback?: stri
   });
 }
 
-/** One of some words. */
+/** One of these words. */
 export function oneOf<T extends string>(words: readonly T[], description: string): Spec<T | undefined>;
 export function oneOf<T extends string>(words: readonly T[], description: string, fallback: T): Spec<T>;
 export function oneOf(words: readonly string[], description: string, fallback?: string): Spec<unknown> {
   return special(description, (option) => option.choices(words).default(fallback));
 }
 
-/** @throws MillraceError usage that names the option and what it was given */
+/** @throws MillraceError usage with the option, the text and the reason of `read` */
 export function readAs<T>(name: string, text: string, read: (text: string) => T): T {
   try {
     return read(text);
@@ -116,12 +120,12 @@ export function readAs<T>(name: string, text: string, read: (text: string) => T)
   }
 }
 
-/** Numbers from `least` to `most`, both included. */
+/** Reads a number from `least` to `most`, both included. */
 export function number(least = 0, most = Infinity, kind: 'number' | 'whole number' = 'number') {
   return (text: string): number => {
     const value = text.trim() === '' ? Number.NaN : Number(text);
-    const fits = kind === 'number' ? Number.isFinite(value) : Number.isSafeInteger(value);
-    if (fits && value >= least && value <= most) return value;
+    const isNumber = kind === 'number' ? Number.isFinite(value) : Number.isSafeInteger(value);
+    if (isNumber && value >= least && value <= most) return value;
     const range = most === Infinity ? `of at least ${least}` : `from ${least} to ${most}`;
     throw new RangeError(`must be a ${kind} ${range}`);
   };
@@ -131,7 +135,7 @@ export function wholeNumber(least = 0, most = Infinity) {
   return number(least, most, 'whole number');
 }
 
-/** Milliseconds since the epoch of a day or a date-time, UTC where it names no zone. */
+/** Milliseconds since the epoch of a day or a time; UTC unless the text names a zone. */
 export function instant(text: string): number {
   const hasZone = DAY.test(text) || /(Z|[+-]\d{2}:?\d{2})$/.test(text);
   const at = isCalendarDay(text.slice(0, 10)) ? Date.parse(hasZone ? text : `${text}Z`) : Number.NaN;
@@ -139,12 +143,12 @@ export function instant(text: string): number {
   throw new RangeError('must be a day or time, such as 2026-11-21 or 2026-11-21T10:00:00Z');
 }
 
-/** The same for the end of a span: a day is all of that day. */
+/** The end of a time range: a day means the whole day. */
 export function endInstant(text: string): number {
   return instant(text) + (DAY.test(text) ? 86_400_000 : 0);
 }
 
-/** As the archive writes times, to compare with those. */
+/** ISO 8601, as archives write times. */
 export function isoOf(ms: number | undefined): string | null {
   return ms === undefined ? null : new Date(ms).toISOString();
 }
@@ -160,10 +164,24 @@ export function textOf(file: string): string {
   return readFileSync(file, 'utf8');
 }
 
-/** Of commands that write rows, and of those that can write to a URL. */
-export const LOADED_AT = {
-  '--loaded-at <time>': readBy(instant, 'value of _loaded_at in every row (default: when the run began)'),
+/** Text of a file; `-` is standard input. */
+export function textOrStdin(file: string): string {
+  return readFileSync(file === '-' ? 0 : file, 'utf8');
+}
+
+/** Selects records of an archive or a journal. */
+export const SELECTION = {
+  '--since <time>': readBy(instant, 'only events received at or after this day or time (ISO 8601)'),
+  '--until <time>': readBy(endInstant, 'only events received before this time; a day includes the whole day'),
+  '--type <prefix>': repeated('only event types with this prefix'),
+  '--team <id>': repeated('only this team'),
+  '--user <id>': repeated('only this user'),
 };
+/** For commands that write rows. */
+export const LOADED_AT = {
+  '--loaded-at <time>': readBy(instant, 'value of _loaded_at in every row (default: start of the run)'),
+};
+/** For commands that can write to a URL. */
 export const WORK = {
-  '--work <folder>': 'with a URL: local folder for what is not finished (default: ./data/work/<URL>)',
+  '--work <folder>': 'with a URL: local folder for unfinished files (default: ./data/work/<URL>)',
 };

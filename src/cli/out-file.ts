@@ -4,10 +4,9 @@ import { errorCode } from '../lib/durable.ts';
 import { usageError } from './io.ts';
 
 /**
- * Writes what a command was asked to write to a file of its own, never over one that may have been edited. Of one that cannot be
- * written to its end nothing is left.
+ * Writes a new file; a file that cannot be written completely is removed.
  * @param named as the command line names it: `--out tables.yaml`
- * @throws MillraceError usage when it is there already, output_unwritable
+ * @throws MillraceError usage when the file exists, output_unwritable
  */
 export function writeNew(named: string, file: string, text: string): void {
   let fd: number;
@@ -27,7 +26,7 @@ export function writeNew(named: string, file: string, text: string): void {
   }
 }
 
-/** The same over what is there: made anew whenever it is asked for. @throws MillraceError output_unwritable */
+/** Writes a generated file over an existing one. @throws MillraceError output_unwritable */
 export function writeOver(named: string, file: string, text: string): void {
   try {
     writeFileSync(file, text);

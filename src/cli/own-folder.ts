@@ -7,7 +7,7 @@ import { WorkFolder } from '../lib/work-folder.ts';
 import { usageError } from './io.ts';
 
 /**
- * Does `work` as the only command that writes the folder, which is made if there is none.
+ * Runs `work` as the only command that writes to the folder, which is created if missing.
  * @throws MillraceError folder_in_use, folder_unwritable, or usage inside an archive
  */
 export async function owningFolder<T>(path: string, work: () => Promise<T>): Promise<T> {
@@ -23,9 +23,9 @@ export async function owningFolder<T>(path: string, work: () => Promise<T>): Pro
 }
 
 /**
- * Whoever reads an archive takes every NDJSON file below it for events.
- * @param path a folder, or a URL, which is not looked into
- * @throws MillraceError usage when the folder is one, or lies inside one; and for a URL of an unknown kind
+ * Readers of an archive read every NDJSON file below it as events, so no command writes tables there.
+ * @param path a folder, or a URL, which is not checked
+ * @throws MillraceError usage for an archive, a folder inside one, and a URL of an unknown kind
  */
 export function refuseArchives(path: string): void {
   if (isStoreUrl(path)) return;

@@ -5,12 +5,20 @@ import { openStore } from '../storage/open.ts';
 import { type ConfigFlags, configIfAny } from './config-options.ts';
 import type { Io } from './io.ts';
 
-export type Settings = ConstructorParameters<typeof Places>[0];
+/** How object stores are reached; null uses the vendors' defaults. */
+export type Settings = NonNullable<ConstructorParameters<typeof Places>[0]> | null;
 
-/**
- * Does the work with the archives it opens, in folders and in stores, and closes them.
- * @param settings how stores are reached; null for the vendors' own defaults
- */
+/** Runs `work` on the archives at these paths and URLs. The config says how stores are reached. */
+export function withArchives<T>(
+  paths: readonly string[],
+  flags: ConfigFlags,
+  io: Io,
+  work: (places: Places) => Promise<T>,
+): Promise<T> {
+  return withPlaces(storageOf(flags, io, paths), work);
+}
+
+/** Runs `work` with a cache of open archives, which is closed afterwards. */
 export async function withPlaces<T>(settings: Settings, work: (places: Places) => Promise<T>): Promise<T> {
   const places = new Places(settings);
   try {
@@ -20,7 +28,7 @@ export async function withPlaces<T>(settings: Settings, work: (places: Places) =
   }
 }
 
-/** Does the work with the store of a URL, and closes it. */
+/** Runs `work` with the store of a URL, and closes it. */
 export async function withStore<T>(
   url: string,
   settings: Settings,
@@ -34,13 +42,9 @@ export async function withStore<T>(
   }
 }
 
-/**
- * How stores are reached by a command that may do without a config: as the one that is named says, and where a store is
- * meant, the one at the usual place.
- * @param places folders and URLs that the command is given
- */
+/** The storage section of the config that --config names or, when one of the places is a URL, of the usual config. */
 export function storageOf(flags: ConfigFlags, io: Io, places: readonly (string | undefined)[]): Settings {
-  const isAsked =
+  const needsConfig =
     flags.config !== undefined || places.some((place) => place !== undefined && isStoreUrl(place));
-  return isAsked ? (configIfAny(flags, io)?.config.storage ?? null) : null;
+  return needsConfig ? (configIfAny(flags, io)?.config.storage ?? null) : null;
 }

@@ -1,7 +1,7 @@
 import { join, sep } from 'node:path';
 import type { Io } from './io.ts';
 
-/** What a person in `folder` types to start this program, as it was started itself. */
+/** How to start this program in `folder`: in the way this process was started. */
 export function programName(folder: string, io: Io): string {
   const script = io.env['npm_lifecycle_event'];
   if (script === 'millrace' || script === 'start') return 'npm run --silent millrace --';

@@ -4,12 +4,12 @@ import { ownPackage } from '../lib/installed.ts';
 import { nameThisProcess } from '../lib/lock-owner.ts';
 import { visibleLines } from '../lib/visible.ts';
 import { wantsJson, writeFailure, writeUsageFailure } from './failure.ts';
-import { fitHelp } from './fit-help.ts';
+import { wrapHelp } from './wrap-help.ts';
 import type { Io } from './io.ts';
 
 type Load = () => Promise<(io: Io) => Command>;
 
-/** As the help shows them. Loaded one by one: a command starts without the rooms that only others need. */
+/** Commands in the groups of the help. Each is loaded by itself, so that it starts fast. */
 const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
   'Run:': {
     init: async () => (await import('./init/command.ts')).initCommand,
@@ -56,19 +56,18 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
     sandbox: async () => (await import('./sandbox/command.ts')).sandboxCommand,
   },
 };
-/** Asks for no command. */
 const VERSION: ReadonlySet<string | undefined> = new Set(['-V', '--version']);
 
 const HELP = `
 Start here:
   millrace demo                 see it work, in a temporary folder
   millrace dev                  run everything on this machine, for development
-  millrace init                 write a config and .env, and say what comes next
+  millrace init                 write a config and .env, and print the next commands
 
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 partly done and resumable, 4 a verification found a difference.
 Results go to stdout, progress and logs to stderr.`;
 
-/** Runs one command line to its end and sets the exit code. Never rejects. */
+/** Runs a command line and sets the exit code. Never rejects. */
 export async function runProgram(io: Io, args: readonly string[]): Promise<void> {
   const isJson = wantsJson(args);
   try {
@@ -84,10 +83,10 @@ export async function runProgram(io: Io, args: readonly string[]): Promise<void>
 }
 
 /**
- * The command line; every command is a file or a folder beside this one.
- * @param only the first word: the command of that name is loaded alone, and none for the version; without it, or when there is
- *   none of that name, all are there
- * @param isJson what is wrong with the command line is not said in words
+ * The program with its commands.
+ * @param only the first word of the command line: only the command of this name is loaded, and no command for the version.
+ *   Without it, or with an unknown name, all commands are loaded.
+ * @param isJson does not write errors of the command line as text
  */
 export async function createProgram(io: Io, only?: string, isJson = false): Promise<Command> {
   const program = new Command('millrace')
@@ -106,20 +105,20 @@ export async function createProgram(io: Io, only?: string, isJson = false): Prom
   return configure(program.helpCommand(true), io, isJson);
 }
 
-/** `archive verify`: as it was typed, without the program's own name. */
+/** `archive verify`: the name of a command with those above it, without the program's. */
 function nameOf(command: Command): string {
   const { parent } = command;
   const isTop = parent === null || parent.parent === null;
   return isTop ? command.name() : `${nameOf(parent)} ${command.name()}`;
 }
 
-/** Usage errors become exit code 2 above; nothing here may end the process. */
+/** Keeps commander from ending the process. */
 function configure(command: Command, io: Io, isJson: boolean): Command {
   command.exitOverride();
   command.configureOutput({
-    writeOut: (text) => void io.stdout.write(fitHelp(visibleLines(text), io.stdout.columns ?? 80)),
+    writeOut: (text) => void io.stdout.write(wrapHelp(visibleLines(text), io.stdout.columns ?? 80)),
     writeErr: (text) =>
-      void (isJson || io.stderr.write(fitHelp(visibleLines(text), io.stderr.columns ?? 80))),
+      void (isJson || io.stderr.write(wrapHelp(visibleLines(text), io.stderr.columns ?? 80))),
   });
   command.showHelpAfterError('(run it with --help for the options and examples)');
   for (const child of command.commands) configure(child, io, isJson);

@@ -5,7 +5,7 @@ import { EXIT } from '../core/errors.ts';
 import { RADII } from '../history/service/labs.ts';
 import { type Io, printResult, usageError } from './io.ts';
 import { commandOf, LOADED_AT, oneOf, type OptionsOf, repeated, required, WORK } from './options.ts';
-import { makeInPlace, noteOutput } from './output-place.ts';
+import { makeOutput, noteOutput } from './output-target.ts';
 import { storageOf } from './places.ts';
 import { SERVICE_OPTIONS, usersOf, withService } from './service.ts';
 import { StatusLine } from './status-line.ts';
@@ -23,14 +23,15 @@ Examples:
   millrace pull orders --interpretation critical --out ./data/critical
 
 Resources: ${NAMES}. Writes one file for the table and one for each nested table; \`millrace schema\` prints the matching DDL.
-Every row has the time of the run in _loaded_at, by which \`<table>_latest\` decides. What was asked for and the service does not
-have, such as the insurance of a user without one, is named and counted; the others are fetched all the same.
-With a URL the files are made in --work, put when all are complete, and never overwritten: name another place for each run.
-The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey. For meals see \`millrace backfill\`.
-Exit codes: 0 done, 1 failed, 2 usage or config, 3 done, but some rows were rejected, or a list may not be
-whole; the reason is named.`;
+Every row has the time of the run in _loaded_at, by which \`<table>_latest\` decides. Items that the service does not have, such as
+the insurance of a user without one, are named and counted. With a URL the files are made in --work and uploaded when all are
+complete; nothing there is overwritten, so name another place for each run. The key comes from MILLRACE_SERVICE_API_KEY or
+service.apiKey. For meals see \`millrace backfill\`.
 
-/** The flag of each part of a query. */
+Exit codes: 0 done, 1 failed, 2 usage or config, 3 done, but some rows were rejected, or a list may be incomplete; the reason is
+named.`;
+
+/** The option of each part of a query. */
 const FLAGS: Readonly<Record<keyof ReferenceQuery, string>> = {
   users: '--user',
   zipCodes: '--zip',
@@ -49,19 +50,19 @@ const FLAGS: Readonly<Record<keyof ReferenceQuery, string>> = {
 const OPTIONS = {
   '--out <place>': required('folder of the tables, or a URL such as s3://bucket/prefix'),
   ...WORK,
-  '--user <id>': repeated('a user, for insurance, users and historical-pulls; may be repeated'),
+  '--user <id>': repeated('a user, for insurance, users and historical-pulls'),
   '--users-file <file>': 'users, one a line',
   '--all-users': 'every user the service has, for insurance',
-  '--zip <code>': repeated('a zip code of five digits, for areas; may be repeated'),
+  '--zip <code>': repeated('a zip code of five digits, for areas'),
   '--radius <miles>': oneOf(RADII.map(String), 'how far service centers may be, for areas'),
-  '--lab <id>': repeated('a laboratory whose service centers are counted, for areas; may be repeated'),
+  '--lab <id>': repeated('a laboratory whose service centers are counted, for areas'),
   '--lab-account <id>': 'for lab-accounts: only this one; for areas: the one that has to serve them',
   '--status <status>': 'lab-accounts of this status, such as active',
-  '--lab-test <id>': repeated('a lab test whose markers are wanted; may be repeated'),
-  '--add-on <id>': repeated("a marker's identifier at the lab, beside those of --lab-test; may be repeated"),
+  '--lab-test <id>': repeated('a lab test whose markers are wanted'),
+  '--add-on <id>': repeated("a marker's identifier at the lab, beside those of --lab-test"),
   '--lab-slug <slug>': 'markers of this laboratory',
   '--interpretation <word>': 'orders of this interpretation, such as critical',
-  '--job <id>': repeated('a parsing job; may be repeated'),
+  '--job <id>': repeated('a parsing job'),
   '--provider <id>': 'historical-pulls of this provider',
   ...LOADED_AT,
   '--config <file>': 'the config file, for its service section',
@@ -89,9 +90,8 @@ export function pullCommand(io: Io): Command {
           onProgress: (progress: PullProgress) => status.show(() => progressOf(progress, status)),
         };
         const { out, work } = options;
-        const storage = storageOf(options, io, [out]);
-        const place = {
-          storage,
+        const target = {
+          storage: storageOf(options, io, [out]),
           out,
           work,
           kind: `pull-${known}`,
@@ -99,13 +99,13 @@ export function pullCommand(io: Io): Command {
           signal: io.signal,
         };
         await noteOutput(io, options.config, out, work);
-        return makeInPlace(place, (output) => pullReference(service, resource, { ...pull, output }));
+        return makeOutput(target, (output) => pullReference(service, resource, { ...pull, output }));
       });
       for (const field of summary.unknown_fields)
-        status.note(`${field} has no column, or values that do not fit it; they are in extra`);
+        status.note(`${field} has no column, or values of another type; they are in extra`);
       const report = status.atMost(NAMED);
       for (const { item, reason } of summary.missing) report(`missing: ${item}: ${reason}`);
-      for (const said of summary.incomplete) status.note(`incomplete: ${said}`);
+      for (const reason of summary.incomplete) status.note(`incomplete: ${reason}`);
       if (summary.rejects > 0)
         status.note(`${summary.rejects} rows were rejected: they are in _rejects.ndjson`);
       const isWhole = summary.rejects + summary.incomplete.length === 0;
@@ -125,14 +125,13 @@ function progressOf({ answers, total, rows, missing }: PullProgress, status: Sta
 /** Missing items that are named on stderr. */
 const NAMED = 50;
 
-/** @throws MillraceError usage for what the resource needs and was not given, or does not take */
+/** @throws MillraceError usage for an option that the resource needs, or does not take */
 function checkFlags(name: string, { needs, takes = [] }: Resource, options: Options): void {
-  const query = { ...partsOf(options), users: options.user ?? [] };
-  const { usersFile, allUsers } = options;
-  const hasUsers = query.users.length > 0 || usersFile !== undefined || allUsers === true;
+  const query = { ...partsOf(options), users: options.user };
   const has = (part: keyof ReferenceQuery): boolean => {
+    if (part === 'users' && (options.usersFile !== undefined || options.allUsers === true)) return true;
     const value = query[part];
-    return part === 'users' ? hasUsers : Array.isArray(value) ? value.length > 0 : value !== undefined;
+    return Array.isArray(value) ? value.length > 0 : value !== undefined;
   };
   if (needs !== undefined && !has(needs)) throw usageError(`${name} needs ${FLAGS[needs]}`);
   for (const part of Object.keys(FLAGS) as (keyof ReferenceQuery)[])
@@ -141,7 +140,7 @@ function checkFlags(name: string, { needs, takes = [] }: Resource, options: Opti
 }
 
 function partsOf(options: Options): Omit<ReferenceQuery, 'users'> {
-  const { zip = [], labTest = [], addOn = [], job = [], lab = [], radius } = options;
+  const { zip, labTest, addOn, job, lab, radius } = options;
   const { labAccount, labSlug, status, interpretation, provider } = options;
   return {
     zipCodes: zip,

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { EXIT, messageOf, MillraceError } from '../core/errors.ts';
 import { visible } from '../lib/visible.ts';
@@ -7,10 +6,10 @@ import { openExistingLog } from '../privacy/receipts/log-source.ts';
 import { openCheckpoint, type NoteVerifier } from '../privacy/receipts/note.ts';
 import { ProvingLog } from '../privacy/receipts/proving-log.ts';
 import { parseProof, verifyProof } from '../privacy/receipts/proof-text.ts';
-import { note, print, usageError, type Io } from './io.ts';
-import { commandOf, type OptionsOf, readAs } from './options.ts';
+import { note, printResult, usageError, type Io } from './io.ts';
+import { commandOf, type OptionsOf, readAs, textOrStdin } from './options.ts';
 import { writeNew } from './out-file.ts';
-import { LOG_OPTIONS } from './log-options.ts';
+import { keyWarning, LOG_OPTIONS } from './log-options.ts';
 
 const HELP = `
 Examples:
@@ -18,12 +17,13 @@ Examples:
   millrace receipt verify receipts.ndjson --log http://127.0.0.1:8080/receipts --out complete.ndjson
   millrace receipt verify complete.ndjson --key acme.example/events+1a2b3c4d+AbCd…
 
-FILE is what a sender keeps, a line of JSON for each delivery: {"id","receipt","body_sha256"}; receipt is the header Millrace-Receipt as it
-was answered, and body_base64 may stand for the hash. --log completes each receipt with the proof that it is in the log, and --out keeps
-it: from then on it is verified without the receiver. A receipt that was completed before is held against --log as well: a log that was made
-again is not the one it is of. --key is the key of the log, from a place you trust; without it, --log is asked.
+FILE is what a sender keeps, a line of JSON for each delivery: {"id","receipt","body_sha256"}. receipt is the answered header
+Millrace-Receipt; body_base64 can replace the hash. --log completes each receipt with the proof that it is in the log, and --out
+writes completed receipts, which are then verified without the receiver. With --log, completed receipts must also be of this log,
+not of one that was replaced. --key is the key of the log, from a place you trust; without it the log is asked.
 
-Exit codes: 0 every receipt is proven, 1 not readable, or there is no log, 2 usage, 3 some are not in the log yet, 4 a receipt is not what the log has.`;
+Exit codes: 0 every receipt is proven, 1 not readable, or there is no log, 2 usage, 3 some are not in the log yet,
+4 a receipt differs from the log.`;
 
 const OPTIONS = {
   ...LOG_OPTIONS,
@@ -32,15 +32,15 @@ const OPTIONS = {
 };
 type Options = OptionsOf<typeof OPTIONS>;
 
-type Judged = {
+interface Verdict {
   readonly line: string;
   readonly id: string;
   readonly state: 'proven' | 'open' | 'false';
   readonly detail: string;
-};
+}
 
 export function receiptCommand(io: Io): Command {
-  const verify = commandOf('verify', OPTIONS, HELP)
+  const verifyCommand = commandOf('verify', OPTIONS, HELP)
     .description('prove that each delivery is in the log')
     .argument('<file>', 'receipts, one a line; - is standard input')
     .action(async (file: string, options: Options) => {
@@ -48,31 +48,31 @@ export function receiptCommand(io: Io): Command {
       const verifier = options.key ?? (await log?.key()) ?? null;
       if (verifier === null)
         throw usageError('name the key of the log with --key, or its address with --log');
-      if (options.key === undefined)
-        note(io, `the key is what ${log?.name} says: give --key to trust nobody there`);
-      const lines = readAs('FILE', file, (path) => readFileSync(path === '-' ? 0 : path, 'utf8'))
+      if (options.key === undefined) note(io, keyWarning(log));
+      const lines = readAs('FILE', file, textOrStdin)
         .split('\n')
         .filter((line) => line.trim() !== '');
       if (lines.length === 0) throw usageError(`${file} holds no receipt`);
       const proving = log === null ? null : new ProvingLog(log, verifier, new Set(sizesIn(lines, verifier)));
-      const against = { log: proving, verifier };
-      const judged: Judged[] = [];
-      for (const [index, line] of lines.entries()) judged.push(await judge(line, index, against));
+      const verdicts: Verdict[] = [];
+      for (const [index, line] of lines.entries())
+        verdicts.push(await verify(line, index, proving, verifier));
       if (options.out !== undefined)
-        writeNew(`--out ${options.out}`, options.out, judged.map(({ line }) => `${line}\n`).join(''));
-      show(io, judged, options.json === true);
+        writeNew(`--out ${options.out}`, options.out, verdicts.map(({ line }) => `${line}\n`).join(''));
+      show(io, verdicts, options);
     });
   return commandOf('receipt', {}, HELP)
     .description('verify the receipts that deliveries were answered with')
-    .addCommand(verify);
+    .addCommand(verifyCommand);
 }
 
-interface Against {
-  readonly log: ProvingLog | null;
-  readonly verifier: NoteVerifier;
-}
-
-async function judge(line: string, index: number, { log, verifier }: Against): Promise<Judged> {
+/** Verifies one line, with the log or with the proof in the line. */
+async function verify(
+  line: string,
+  index: number,
+  log: ProvingLog | null,
+  verifier: NoteVerifier,
+): Promise<Verdict> {
   let kept: KeptReceipt;
   try {
     kept = parseKept(line);
@@ -80,7 +80,7 @@ async function judge(line: string, index: number, { log, verifier }: Against): P
     return { line, id: `line ${index + 1}`, state: 'false', detail: messageOf(error) };
   }
   const { id, entry, origin } = kept;
-  const wrong = (detail: string): Judged => ({ line, id, state: 'false', detail });
+  const wrong = (detail: string): Verdict => ({ line, id, state: 'false', detail });
   if (origin !== verifier.name) return wrong(`is of the log ${origin}, and the key of ${verifier.name}`);
   try {
     const proof = kept.proof ?? (await log?.proof(kept.index, entry)) ?? null;
@@ -90,11 +90,8 @@ async function judge(line: string, index: number, { log, verifier }: Against): P
     if (parsed.index !== kept.index) return wrong(`its proof is of entry ${parsed.index}`);
     const verdict = verifyProof(entry, parsed, verifier);
     if (!verdict.ok) return wrong(verdict.reason);
-    // Without a log nothing speaks against it.
     if (kept.proof !== null && log !== null && !(await log.had(verdict.head)))
-      return wrong(
-        `the log is not the one that its proof is of: it had ${verdict.head.size} entries, and other ones`,
-      );
+      return wrong(`its proof is of another log, which had ${verdict.head.size} other entries`);
     const complete = JSON.stringify({ ...(JSON.parse(line) as object), proof });
     const detail = `entry ${kept.index} of ${verdict.head.size}`;
     return { line: complete, id, state: 'proven', detail };
@@ -104,7 +101,7 @@ async function judge(line: string, index: number, { log, verifier }: Against): P
   }
 }
 
-/** How many entries logs had that kept proofs are of. */
+/** Sizes of the log in the proofs of these lines. */
 function* sizesIn(lines: readonly string[], verifier: NoteVerifier): Generator<number> {
   for (const line of lines) {
     try {
@@ -112,26 +109,24 @@ function* sizesIn(lines: readonly string[], verifier: NoteVerifier): Generator<n
       const head = proof === null ? null : openCheckpoint(parseProof(proof).checkpoint, verifier);
       if (head !== null) yield head.size;
     } catch (error) {
-      // What is no receipt is named when it is judged.
+      // Reported when the line is verified.
       if (!(error instanceof RangeError)) throw error;
     }
   }
 }
 
-function show(io: Io, judged: readonly Judged[], json: boolean): void {
-  const count = (state: Judged['state']): number => judged.filter((one) => one.state === state).length;
+function show(io: Io, verdicts: readonly Verdict[], options: Options): void {
+  const count = (state: Verdict['state']): number => verdicts.filter((one) => one.state === state).length;
   const counts = { proven: count('proven'), open: count('open'), false: count('false') };
-  if (json) {
-    const receipts = judged.map(({ id, state, detail }) => ({ id, state, detail }));
-    print(io, JSON.stringify({ ...counts, receipts }));
-  } else {
-    for (const { id, state, detail } of judged)
-      if (state !== 'proven') print(io, visible(`${state.padEnd(8)} ${id}: ${detail}`));
-    print(
-      io,
-      `${counts.proven} proven, ${counts.open} not in the log yet, ${counts.false} not as the log has it`,
-    );
-  }
+  const receipts = verdicts.map(({ id, state, detail }) => ({ id, state, detail }));
+  const problems = receipts.filter(({ state }) => state !== 'proven');
+  printResult(
+    io,
+    options,
+    { ...counts, receipts },
+    ...problems.map(({ id, state, detail }) => visible(`${state.padEnd(8)} ${id}: ${detail}`)),
+    `${counts.proven} proven, ${counts.open} not in the log yet, ${counts.false} not as the log has it`,
+  );
   if (counts.false > 0) io.setExit(EXIT.difference);
   else if (counts.open > 0) io.setExit(EXIT.partial);
 }

@@ -5,9 +5,9 @@ import { messageOf } from '../core/errors.ts';
 import { explain, type ExplainedEvent, renderExplanation } from '../deliver/routes/explain.ts';
 import { compileRoutes } from '../deliver/routes/table.ts';
 import { unknownNames } from '../config/redactions.ts';
-import { note, print, usageError, type Io } from './io.ts';
+import { note, printReport, usageError, type Io } from './io.ts';
 import { CONFIG, configOf, withRedactions } from './config-options.ts';
-import { commandOf, type OptionsOf } from './options.ts';
+import { commandOf, type OptionsOf, readAs } from './options.ts';
 
 const HELP = `
 Examples:
@@ -15,9 +15,10 @@ Examples:
   millrace route labtest.order.updated lab_report.parsing_job.created --json
   millrace route --event event.json
 
---event FILE holds the JSON that a sender would post; its type, ids and size are read from it.
-A target that redacts says what of an event leaves for it.
-Nothing is sent and no sink is opened. Exit codes: 0 explained (also when the answer is "nowhere"), 2 usage or config.`;
+--event FILE has the JSON that a sender would post. For a target that redacts, the remaining parts of the event are shown. Nothing is
+sent.
+
+Exit codes: 0 explained (also when the answer is "nowhere"), 2 usage or config.`;
 
 const OPTIONS = {
   '--event <file>': 'read the type, the ids and the size from an event',
@@ -41,21 +42,14 @@ export function routeCommand(io: Io): Command {
       ];
       const results = subjects.map((subject) => explain(table, subject));
       for (const warning of [...warnings, ...unknownNames(config.routes)]) note(io, `warning: ${warning}`);
-      if (options.json === true) print(io, JSON.stringify({ results }, null, 2));
-      else print(io, results.map(renderExplanation).join('\n\n'));
+      printReport(io, options, { results }, () => results.map(renderExplanation).join('\n\n'));
     });
 }
 
-/** @throws MillraceError usage when the file is not an event. */
+/** @throws MillraceError usage when the file is not an event */
 function readEvent(file: string, fields: Config['envelope']): ExplainedEvent {
-  let body: Buffer;
-  let value: unknown;
-  try {
-    body = readFileSync(file);
-    value = JSON.parse(body.toString('utf8'));
-  } catch (error) {
-    throw usageError(`--event ${file}: ${messageOf(error)}`, { cause: error });
-  }
+  const body = readAs('--event', file, (path) => readFileSync(path));
+  const value = readAs('--event', file, () => JSON.parse(body.toString('utf8')) as unknown);
   const field = (name: string): string | null => {
     const found = new Map(Object.entries(value ?? {})).get(name) as unknown;
     return typeof found === 'string' ? found : null;

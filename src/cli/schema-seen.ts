@@ -19,8 +19,8 @@ Examples:
   millrace schema diff --against service-spec
   millrace schema diff --from ./data/archive --against seen.json --json
 
-+ is new, - was not seen any more, ~ has values of another kind. With service-spec, which is what the service documents for the
-types of the built-in tables: + is not documented, - documented and not seen, which alone is no drift.
++ is new, - was not seen any more, ~ has values of another kind. service-spec is what the service documents for the types of the
+built-in tables: there + is not documented, and - is documented and not seen, which alone is no drift.
 
 Exit codes: 0 no drift, 1 failed, 2 usage, 4 drift.`;
 
@@ -34,7 +34,7 @@ const OPTIONS = {
 };
 type Options = OptionsOf<typeof OPTIONS>;
 
-/** `millrace schema [type]` without a dialect: what accepted events look like. */
+/** `millrace schema [type]` without a dialect: types and fields of accepted events. */
 export async function printSeen(
   type: string | undefined,
   options: SeenOptions & { readonly json: boolean | undefined },
@@ -42,10 +42,7 @@ export async function printSeen(
 ): Promise<void> {
   const report = await seenOf(options, io);
   const types = onlyTypes(report, type === undefined ? [] : [type]);
-  if (options.json === true) {
-    print(io, JSON.stringify({ ...report, types }));
-    return;
-  }
+  if (options.json === true) return print(io, JSON.stringify({ ...report, types }));
   if (types.length === 0) note(io, 'no events were seen yet');
   else if (types.length === 1 || type !== undefined) print(io, types.map(textOf).join('\n\n'));
   else {
@@ -82,14 +79,14 @@ export function schemaDiffCommand(io: Io): Command {
     .description('show how events have changed: new fields, fields that are gone, other kinds of values')
     .argument('[type]', 'only event types that begin so')
     .action(async (type: string | undefined, _: unknown, self: Command) => {
-      // `schema` has options of the same names, and takes them for its own wherever they stand.
+      // Commander gives options that `schema` has too to `schema`.
       const options = self.optsWithGlobals<Options>();
       const drift = await driftOf(options, io);
       const found = drift.filter((each) => type === undefined || each.type.startsWith(type));
       if (options.json === true) print(io, JSON.stringify({ drift: found }));
       else if (found.length === 0) note(io, 'no drift');
       else print(io, render(found, options.against === DOCUMENTED, hasColours(io.stdout, io.env)));
-      // What is documented need not come.
+      // A documented field may be absent.
       const beyond = found.filter(({ new: added, kinds }) => added.length + kinds.length > 0);
       const isDrift = (options.against === DOCUMENTED ? beyond : found).length > 0;
       if (isDrift) io.setExit(EXIT.difference);

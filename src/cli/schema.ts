@@ -6,10 +6,10 @@ import { dayOf } from '../tables/sql/dialects/source.ts';
 import { schemaOf, type SchemaOptions, type TableSchema } from '../tables/sql/schema.ts';
 import { TABLES, type TableEntry } from '../tables/tables.ts';
 import { messageOf } from '../core/errors.ts';
-import { tellLost } from './file-reports.ts';
+import { reportLost } from './file-reports.ts';
 import { inferCommand } from './infer.ts';
 import { printSeen, schemaDiffCommand } from './schema-seen.ts';
-import { print, usageError, type Io } from './io.ts';
+import { print, printReport, usageError, type Io } from './io.ts';
 import { commandOf, oneOf, type OptionsOf, readBy, repeated, special, wholeNumber } from './options.ts';
 import { TABLES_OPTION, tablesOf } from './tables-option.ts';
 import { KEY_OPTIONS } from './key-options.ts';
@@ -28,25 +28,25 @@ Examples:
   millrace schema --dialect postgres --upgrade | psql
   millrace schema --dialect bigquery --erase 6b0e9a52-0000-4000-8000-0000000000aa
 
-With --dialect prints SQL: the tables for the rows of \`millrace export\`, \`ndjson\` and \`backfill\`, partitioned and sorted as the warehouse
-can; views of the newest version of each row (<table>_latest); and the statements that load rows. The view of a nested table
-needs the view of its parent table. Without a table it prints all of them; without --from a placeholder of the location.
+Without --dialect it shows the types and fields of accepted events. With --dialect it prints SQL for the rows of \`millrace
+export\`, \`ndjson\` and \`backfill\`: tables, partitioned and sorted for the warehouse; views of the newest version of each row
+(<table>_latest); and load statements. The view of a nested table needs the view of its parent table. Without a table it prints
+all; without --from the location is a placeholder.
 
---from names a file, a folder of files, or an address that the warehouse reads. Names of files say what they are; for a folder
-say --format and --compress as to \`millrace export\` (parquet; for PostgreSQL, which reads none, ndjson and gzip).
+--from names a file, a folder of files, or an address that the warehouse reads. File names show the format; for a folder give
+--format and --compress as to \`millrace export\` (default: parquet; for PostgreSQL ndjson and gzip).
 
---export names a folder of \`millrace export\` on this machine: the loads of what is new in it since --after STEP, each changed day
-in place of what the table has of it. With --from they name the place where the warehouse finds a copy of that folder.
+--export names a local folder of \`millrace export\`, and prints the loads of what is new in it since --after STEP. Each changed day
+replaces what the table has of it. With --from the warehouse reads a copy of that folder there.
 
-A load replaces the rows of the same events, so a load that is repeated or was interrupted changes nothing. With --replace it
-also removes the other rows of that day: what an erasure took out of the export leaves the table. Use it for tables that are
-loaded from one export only.
+A load replaces rows of the same events, so it can be repeated. --replace also removes other rows of that day, such as rows that
+an erasure removed from the export. Use it for tables that are loaded from one export only.
 
---upgrade completes tables that an earlier version has made: it adds the columns that are missing and makes the views anew.
-Redshift and Databricks have no statement for that which may be repeated.
+--upgrade adds missing columns to tables of an earlier version, and replaces the views. Redshift and Databricks have no repeatable
+statement for that.
 
---erase removes the rows that say they are the user's, and then those of the user's events whose documents name somebody else:
-these are found in the table events, which comes last, and is made where it is not there.`;
+--erase removes the rows of a user, and then rows of the user's events whose documents name somebody else; these are found by the
+table events, which is created if missing.`;
 
 const OPTIONS = {
   '--dialect <dialect>': oneOf(Object.keys(DIALECTS) as DialectName[], 'the warehouse'),
@@ -55,14 +55,14 @@ const OPTIONS = {
   ),
   '--load': 'only the load statements',
   '--from <place>':
-    'with --dialect where the rows of the table are: a file, a folder, an address that the warehouse can read; without it the archive to look at instead of the receiver',
+    'with --dialect: a file, folder or address with the rows; without it: an archive to read instead of asking the receiver',
   '--export <folder>': 'only the loads of what is new in this export',
   '--after <step>': readBy(wholeNumber(), 'the last step of the export that was loaded', '0'),
   '--format <format>': oneOf(['parquet', 'ndjson'], 'what a folder holds'),
   '--compress <how>': oneOf(['gzip', 'zstd', 'none'], 'how its NDJSON is compressed'),
   '--replace': 'also remove other rows of the day whose folder --from names',
   '--upgrade': 'only statements that complete tables of an earlier version',
-  '--erase <user>': repeated('only statements that remove the rows of this user; may be repeated'),
+  '--erase <user>': repeated('only statements that remove the rows of this user'),
   '--erase-day <day>': readBy(dayText, 'only statements that remove the rows that came in on this day, UTC'),
   '--client-user': 'the ids to erase are client user ids',
   '--config <file>': 'the config of the receiver; its `tables` are added',
@@ -80,7 +80,7 @@ export function schemaCommand(io: Io): Command {
     .description('show what events look like; with --dialect print tables, views and load statements')
     .argument('[type-or-table]', 'only event types that begin so; with --dialect one table')
     .action(async (table: string | undefined, options: Options) => {
-      const { dialect, from, json } = options;
+      const { dialect, from } = options;
       if (dialect === undefined) {
         refuseSql(table, options);
         return printSeen(table, options, io);
@@ -93,7 +93,7 @@ export function schemaCommand(io: Io): Command {
       );
       if (options.export !== undefined) {
         const changes = await changesAfter(options.export, options.after);
-        tellLost(changes, io);
+        reportLost(changes, io);
         const loads = loadsOfExport(changes, entries, { ...options, export: options.export, dialect });
         for (const statements of loads) print(io, statements);
         return;
@@ -104,23 +104,22 @@ export function schemaCommand(io: Io): Command {
       const schemas = readable(() =>
         entries.map((entry) => schemaOf(entry, dialect, from, detailsOf(options))),
       );
-      if (json === true) print(io, JSON.stringify(schemas, null, 2));
-      else print(io, render(schemas, parts, dialect));
+      printReport(io, options, schemas, () => render(schemas, parts, dialect));
     })
     .addCommand(inferCommand(io))
     .addCommand(schemaDiffCommand(io));
 }
 
-/** What says something of statements says which warehouse they are for. @throws MillraceError usage */
+/** @throws MillraceError usage for a table or an option of SQL without --dialect */
 function refuseSql(name: string | undefined, options: Options): void {
   const { only, load, format, compress, replace, upgrade, erase, eraseDay, clientUser, tables } = options;
-  const isSql = [only, load, format, compress, replace, upgrade, erase, eraseDay, clientUser, tables];
-  if (isSql.every((given) => given === undefined) && options.export === undefined && !TABLES.has(name ?? ''))
-    return;
+  const flags = [only, load, format, compress, replace, upgrade, eraseDay, clientUser, options.export];
+  const isSql = flags.some((given) => given !== undefined) || erase.length + tables.length > 0;
+  if (!isSql && !TABLES.has(name ?? '')) return;
   throw usageError(`--dialect is required: ${Object.keys(DIALECTS).join(', ')}`);
 }
 
-/** What brings a warehouse from a step of an export to its last, a text for each day, or for each file without days. */
+/** Statements for each day that has changed in an export, or for each new file of an export without days. */
 function loadsOfExport(
   { terms: format, days, emptied, files }: Changes,
   entries: readonly TableEntry[],
@@ -154,7 +153,7 @@ function detailsOf({ format, compress, replace, erase, eraseDay, clientUser }: O
     },
     replace: replace === true,
     ...(eraseDay === undefined ? {} : { eraseDay }),
-    ...(erase === undefined
+    ...(erase.length === 0
       ? {}
       : { users: { ids: erase, column: clientUser === true ? 'client_user_id' : 'user_id' } }),
   };
@@ -163,7 +162,7 @@ function detailsOf({ format, compress, replace, erase, eraseDay, clientUser }: O
 function wantedParts({ only, load, upgrade, erase, eraseDay }: Options): readonly Part[] {
   if (only !== undefined) return only;
   if (upgrade === true) return ['upgrade', 'views'];
-  if (erase !== undefined || eraseDay !== undefined) return ['erase'];
+  if (erase.length > 0 || eraseDay !== undefined) return ['erase'];
   return load === true ? ['load'] : ['tables', 'views', 'load'];
 }
 
@@ -180,7 +179,7 @@ function render(schemas: readonly TableSchema[], parts: readonly Part[], dialect
   const { preamble }: Dialect = DIALECTS[dialect];
   const pick: Readonly<Record<Part, () => readonly (string | null)[]>> = {
     tables: () => schemas.flatMap(({ createTable, createIndexes }) => [createTable, createIndexes]),
-    // What is nested first: its view reads that of its document.
+    // Nested tables first: their views read the view of the parent.
     upgrade: () => schemas.map(({ upgrade }) => upgrade).toReversed(),
     views: () => schemas.map(({ createView }) => createView),
     load: () => schemas.map(({ load }) => load),
@@ -190,7 +189,7 @@ function render(schemas: readonly TableSchema[], parts: readonly Part[], dialect
       );
       return [
         ...(others ?? []).map(({ erase }) => erase),
-        // Who has not loaded events has none to go by, and no fault either.
+
         ...byEvent(others ?? [], dialect),
         ...(events ?? []).map(({ erase }) => erase),
       ];

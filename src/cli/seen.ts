@@ -6,35 +6,33 @@ import type { SchemaReport, SchemaType } from '../core/schema.ts';
 import { isRecord } from '../lib/is-record.ts';
 import { SchemaMemory } from '../observe/schema/memory.ts';
 import { reportOf } from '../observe/schema/report.ts';
-import { asOwner } from './as-owner.ts';
+
 import { placed } from './file-reports.ts';
 import { note, usageError, type Io } from './io.ts';
 import { openerOf, type KeyOptions } from './key-options.ts';
 import { withOperations } from './operations.ts';
-import { storageOf, withPlaces } from './places.ts';
+import { withArchives } from './places.ts';
 import { receiverConfigOf } from './config-options.ts';
 import { StatusLine } from './status-line.ts';
 
 export interface SeenOptions extends KeyOptions {
-  /** A folder or URL of an archive, or a file that `millrace schema --json` has written; left out, the receiver's journal. */
+  /** Folder or URL of an archive, or a file of `millrace schema --json`; without it the receiver is asked. */
   readonly from?: string | undefined;
 }
 
-/** What events look like: as the receiver remembers, or as an archive has them. */
+/** Types and fields of events, from the receiver or an archive. */
 export async function seenOf(options: SeenOptions, io: Io): Promise<SchemaReport> {
   const { from } = options;
   if (from === undefined) {
-    const report = await withOperations(asOwner(receiverConfigOf(options, io)), (operations) =>
-      operations.schema(),
-    );
-    if (!report.enabled) note(io, 'schema.enabled is false: this is what was seen before');
+    const report = await withOperations(receiverConfigOf(options, io), (operations) => operations.schema());
+    if (!report.enabled) note(io, 'schema.enabled is false: these are events from before');
     if (report.full) note(io, 'there were more event types than are remembered');
     return report;
   }
   return from.endsWith('.json') ? readReport(from) : seenInArchive(from, options, io);
 }
 
-/** What `millrace schema --json` has written. @throws MillraceError usage */
+/** Reads a file of `millrace schema --json`. @throws MillraceError usage */
 export function readReport(file: string): SchemaReport {
   let report: unknown;
   try {
@@ -70,7 +68,7 @@ async function seenInArchive(path: string, options: SeenOptions, io: Io): Promis
   const name = status.atMost();
   const opener = await openerOf(options, io);
   let records = 0;
-  await withPlaces(storageOf(options, io, [path]), async (places) => {
+  await withArchives([path], options, io, async (places) => {
     for await (const item of readArchive(path, { opener, signal: io.signal, places })) {
       if (item.kind === 'problem') {
         if (item.sealed?.why === 'no_keys')
@@ -82,20 +80,19 @@ async function seenInArchive(path: string, options: SeenOptions, io: Io): Promis
       const known = memory.count(event.type, event.receivedAt, event);
       if (known !== null) memory.look(known, event);
       records += 1;
-      if (records % 1000 === 0) status.show(() => `${records} records: ${item.file}`);
+      status.show(() => `${records} records${status.pace(records, null)}: ${item.file}`);
     }
   });
   if (memory.isFull) note(io, 'there are more event types than are remembered');
   return reportOf(memory, true);
 }
 
-/** Those whose types begin so; all without beginnings. @throws MillraceError usage when one of them begins no type */
-export function onlyTypes({ types }: SchemaReport, beginnings: readonly string[]): readonly SchemaType[] {
-  for (const beginning of beginnings)
-    if (!types.some(({ type }) => type.startsWith(beginning)))
-      throw usageError(
-        `no event of a type ${beginning} was seen; there were ${types.length === 0 ? 'none' : types.map(({ type }) => type).join(', ')}`,
-      );
-  if (beginnings.length === 0) return types;
-  return types.filter(({ type }) => beginnings.some((beginning) => type.startsWith(beginning)));
+/** Types with one of these prefixes; all without prefixes. @throws MillraceError usage for a prefix of no type */
+export function onlyTypes({ types }: SchemaReport, prefixes: readonly string[]): readonly SchemaType[] {
+  const names = types.map(({ type }) => type);
+  for (const prefix of prefixes)
+    if (!names.some((type) => type.startsWith(prefix)))
+      throw usageError(`no event of a type ${prefix} was seen; there were ${names.join(', ') || 'none'}`);
+  if (prefixes.length === 0) return types;
+  return types.filter(({ type }) => prefixes.some((prefix) => type.startsWith(prefix)));
 }

@@ -22,29 +22,29 @@ Examples:
   millrace send --type lab_report.parsing_job.created --count 100
   MILLRACE_SECRET=whsec_… millrace send --file event.json --id msg_made_up_1 --url https://hooks.example.com/webhooks
 
-Signs by the standard-webhooks scheme, with MILLRACE_SECRET or else the first of signing.secrets, which comes first with --config,
-and sends to the receiver of the config. Without --file it makes up the events. An event that is not answered, or answered 429 or
-503, is sent again under the same id for as long as --retry says; then the command stops, and says how many were answered and
-how the rest can be sent. Prints one line per answer: on a terminal for a person, elsewhere as JSON, with its receipt where the receiver gives
-one. \`millrace receipt verify\` takes these lines.
-Exit codes: 0 every event was accepted, or known already, 1 some were refused or quarantined, 3 it stopped before the last one.`;
+Signs by the standard-webhooks scheme with MILLRACE_SECRET, or with the first of signing.secrets, which has priority with --config,
+and posts to the receiver of the config. Without --file it makes up events. An event without an answer, or with 429 or 503, is sent
+again under the same id for --retry; then the command stops, and says how to send the rest. Prints one line per answer: as text on a
+terminal, elsewhere as JSON with the receipt, for \`millrace receipt verify\`.
+
+Exit codes: 0 every event was accepted, or is a duplicate, 1 some were refused or quarantined, 3 it stopped before the last one.`;
 
 const OPTIONS = {
   '--url <url>': readBy(httpUrl, 'address of the receiver (default: that of the config)'),
   '--type <type>': 'event type of the made-up events (default: the documented types in turn)',
   '--file <file>': 'send this file as the body, unchanged',
-  '--fixture <file>': 'send the event in this file, which `millrace fixture` has written',
+  '--fixture <file>': 'send the event in this file of `millrace fixture`',
   '--id <id>': 'delivery id (default: a new one for each event)',
   '--count <n>': readBy(wholeNumber(1), 'how many', '1'),
-  '--retry <duration>': readBy(parseDuration, 'how long one is sent again', '5s'),
+  '--retry <duration>': readBy(parseDuration, 'how long an event is sent again', '5s'),
   ...CONFIG,
   '--json': 'print answers and errors as JSON on a terminal too',
 };
 type Options = OptionsOf<typeof OPTIONS>;
 
 const USUAL_URL = 'http://127.0.0.1:8080/webhooks';
-/** Milliseconds between two tries, and at most. */
-const PAUSE = { first: 100, most: 2000 };
+/** Milliseconds before the first retry, and at most. */
+const PAUSE_MS = { first: 100, most: 2000 };
 
 export function sendCommand(io: Io): Command {
   return commandOf('send', OPTIONS, HELP)
@@ -95,11 +95,7 @@ export function sendCommand(io: Io): Command {
       if (refused > 0) note(io, `${refused} of ${count} were not accepted`);
       if (unsigned > 0)
         note(io, `401: the receiver at ${url} has another secret, or another receiver has that port`);
-      if (aside > 0)
-        note(
-          io,
-          `${aside} of ${count} were quarantined, and go to no sink: \`millrace quarantine list\` says why`,
-        );
+      if (aside > 0) note(io, `${aside} of ${count} were quarantined: \`millrace quarantine list\` says why`);
       if (answered === count) return io.setExit(refused + aside === 0 ? EXIT.done : EXIT.failed);
       if (failure !== null && !io.signal.aborted) note(io, messageOf(failure));
       const rest = count - answered;
@@ -111,7 +107,7 @@ export function sendCommand(io: Io): Command {
     });
 }
 
-/** Where to send, and what to sign with. */
+/** The URL of the receiver, and the secret to sign with. */
 function targetOf(options: Options, io: Io): { readonly url: string; readonly secret: string } {
   const [own] = splitSecrets(io.env['MILLRACE_SECRET'] ?? '');
   if (options.url !== undefined && own !== undefined && options.config === undefined)
@@ -123,27 +119,27 @@ function targetOf(options: Options, io: Io): { readonly url: string; readonly se
       `send signs by standard-webhooks, and signing.scheme of the config is ${config.signing.scheme}`,
     );
   const [first] = config?.signing.secrets ?? [];
-  // What is set is meant, such as the older of two; but for a config that was named, or is another than the usual one.
+  // MILLRACE_SECRET is for the usual config; a config that was named, and that of `dev`, has its own.
   const secret = options.config === undefined && loaded?.file !== DEV ? (own ?? first) : (first ?? own);
   if (secret === undefined)
     throw new MillraceError('secret_missing', 'set MILLRACE_SECRET to the secret that the receiver has');
   return { url: options.url ?? (config === undefined ? USUAL_URL : receiverUrlOf(config)), secret };
 }
 
-/** Sends again what is not answered, or only that it should come again, until nothing has got through for so long. */
+/** Repeats a request until it gets a final answer, or until no request has got one for a while. */
 class Patience {
   readonly #ms: number;
   #end: number;
 
-  /** @param ms from the last answer on */
+  /** @param ms since the last final answer */
   constructor(ms: number) {
     this.#ms = ms;
     this.#end = performance.now() + ms;
   }
 
-  /** @throws whatever the last try does */
+  /** @throws the error of the last try */
   async answerOf(post: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
-    for (let pause = PAUSE.first; ; pause = Math.min(pause * 2, PAUSE.most)) {
+    for (let pause = PAUSE_MS.first; ; pause = Math.min(pause * 2, PAUSE_MS.most)) {
       const isOver = (): boolean => performance.now() + pause > this.#end || signal.aborted;
       try {
         const answer = await post();
@@ -178,12 +174,12 @@ interface Line {
   readonly receipt?: unknown;
 }
 
-/** Answered with a 2xx so that a service does not retry it, and yet not accepted. */
+/** Quarantined events are answered with 2xx, so that the sender does not repeat them. */
 function isQuarantined({ http, answer }: Line): boolean {
   return http < 300 && Object(answer).status === 'quarantined';
 }
 
-/** One answer, for a person: its parts are visible already. */
+/** One answer as text, without control characters. */
 function rendered({ id, http, answer, receipt }: Line, isColoured: boolean): string {
   const { status, code, detail } = Object(answer) as Readonly<Record<string, unknown>>;
   const style = http >= 300 ? 'red' : status === 'accepted' ? 'green' : 'yellow';

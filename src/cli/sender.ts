@@ -9,12 +9,12 @@ export interface Request {
 
 export interface Answer {
   readonly status: number;
-  /** `Millrace-Receipt`; null where receipts are off. */
+  /** Header `Millrace-Receipt`; null without one. */
   readonly receipt: string | null;
   readonly body: string;
 }
 
-/** Posts signed bodies to one receiver over a few connections. It does not retry: the caller sees every answer. */
+/** Posts signed bodies to a receiver over a few connections, without retries. */
 export class Sender {
   readonly #url: URL;
   readonly #pool: Pool;
@@ -40,18 +40,13 @@ export class Sender {
         const receipt = typeof said['millrace-receipt'] === 'string' ? said['millrace-receipt'] : null;
         return { status, receipt, body: await response.body.text() };
       } catch (error) {
-        throw new MillraceError(
-          'receiver_unreachable',
-          `${this.#url.origin}${this.#url.pathname}: ${messageOf(error)}`,
-          {
-            cause: error,
-          },
-        );
+        const detail = `${this.#url.origin}${this.#url.pathname}: ${messageOf(error)}`;
+        throw new MillraceError('receiver_unreachable', detail, { cause: error });
       }
     });
   }
 
-  /** Resolves when fewer than `limit` requests wait, so that a long run is made as it is sent. */
+  /** Resolves when fewer than `limit` requests wait. */
   room(limit: number): Promise<void> {
     return this.#queue.onSizeLessThan(limit);
   }

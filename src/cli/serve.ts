@@ -19,12 +19,13 @@ Examples:
   millrace serve --config /etc/millrace/millrace.yaml
   millrace serve --role receive      one half of a fleet: journal.type kafka
 
-Logs to stderr, in JSON unless it is a terminal (see log.format); the line with "msg":"listening" has the actual URL. SIGTERM stops accepting deliveries, flushes
-the sinks within shutdown.deadline and exits with 0; a second SIGTERM exits at once. SIGHUP reads the config again: secrets,
-envelope, routes and sinks change without losing a request. A config that cannot be used changes nothing. Acknowledged
+Logs to stderr, in JSON unless it is a terminal (see log.format); the line with "msg":"listening" has the actual URL. SIGTERM stops
+accepting deliveries, flushes the sinks within shutdown.deadline and exits with 0; a second SIGTERM exits at once. SIGHUP reads the
+config again: secrets, envelope, routes and sinks change without losing a request. An invalid config changes nothing. Acknowledged
 events are never lost.
-Exit codes: 0 stopped by a signal, 1 failed, or something it needs is in use by another process, 2 usage or config, 4 the key store
-is an older copy, or its ledger was changed. On 2 and 4 a restart does not help.`;
+
+Exit codes: 0 stopped by a signal, 1 failed, or another process uses something it needs, 2 usage or config, 4 the key store is an
+older copy, or its ledger was changed. After 2 and 4 a restart does not help.`;
 
 const OPTIONS = {
   '--role <role>': oneOf(
@@ -52,12 +53,11 @@ export function serveCommand(io: Io): Command {
       if (loaded.config.signing.scheme === 'none') {
         log.warn('signing.scheme is none: anyone who can reach the endpoint can send events');
       }
-      // A sink that writes there says so itself, and the others go on.
+      // A stdout sink reports the loss itself, and other sinks continue.
       io.whenOutputIsLost('stay');
       const failure = Promise.withResolvers<MillraceError>();
       const broken = uncaught(io, log);
-      // Listened for before it listens: whoever sees it listening may send the signal at once, and unheard it would end
-      // the process.
+      // Before the receiver listens: without a listener a SIGHUP would end the process.
       const started = Promise.withResolvers<App>();
       const reloads = new Serial();
       const reloadNow = (): Promise<void> =>
@@ -85,8 +85,8 @@ export function serveCommand(io: Io): Command {
       const failed = await Promise.race([failure.promise, broken.promise, stopped]);
       if (failed !== null) log.fatal({ code: failed.code, detail: failed.detail }, 'journal failed; exiting');
       else log.info('stopping');
-      // After a failure only the answers that are owed are waited for, and those are errors that are ready.
-      const until = failed === null ? end.signal : AbortSignal.timeout(FAILURE_DEADLINE);
+      // After a failure it only answers the open requests, with errors.
+      const until = failed === null ? end.signal : AbortSignal.timeout(FAILURE_DEADLINE_MS);
       await app.stop(until);
       if (until.aborted) log.warn('shutdown.deadline passed; undelivered events stay in the journal');
       else log.info('stopped');
@@ -94,16 +94,13 @@ export function serveCommand(io: Io): Command {
     });
 }
 
-/**
- * A supervisor gives a service up on 2, as the units in deploy/ say: a config does not get better by itself. What another process
- * holds is free when that one ends.
- */
+/** Exit code 1 for a resource in use: supervisors do not restart after 2, and the other process can end. */
 function refuse(error: unknown): never {
   if (!(error instanceof MillraceError) || !error.retryable) throw error;
   throw new MillraceError(error.code, error.detail, { cause: error, exit: EXIT.failed });
 }
 
-/** An error that nobody caught leaves things in a state that nobody knows: one line, and an orderly end. */
+/** Logs an uncaught error; the state is unknown then, so the receiver stops. */
 function uncaught(io: Io, log: Logger): { readonly promise: Promise<null>; readonly happened: boolean } {
   const { promise, resolve } = Promise.withResolvers<null>();
   const state = { promise, happened: false };
@@ -115,18 +112,18 @@ function uncaught(io: Io, log: Logger): { readonly promise: Promise<null>; reado
   return state;
 }
 
-const FAILURE_DEADLINE = 1000;
+const FAILURE_DEADLINE_MS = 1000;
 
-/** Reads the config again, and `.env`. One that cannot be used changes nothing: the log says why, and it rejects. */
+/** Reads the config and `.env` again. Rejects for an invalid config, which changes nothing and is logged. */
 async function reload(app: App, file: string | undefined, io: Io, log: Logger): Promise<void> {
-  let takeBack: (() => void) | undefined;
+  let restoreEnv: (() => void) | undefined;
   try {
-    takeBack = await io.readEnvAgain?.();
+    restoreEnv = await io.readEnvAgain?.();
     const loaded = await resolveConfig({ file, env: io.env });
     for (const warning of loaded.warnings) log.warn(warning);
     await app.reload(loaded);
   } catch (error) {
-    takeBack?.();
+    restoreEnv?.();
     app.noteFailedReload(error);
     log.error({ error: messageOf(error) }, 'reload failed; the previous config stays in force');
     throw error;

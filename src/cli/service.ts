@@ -9,15 +9,13 @@ import { note, usageError, type Io } from './io.ts';
 import { type ConfigFlags, configIfAny } from './config-options.ts';
 import { type OptionsOf, readAs, repeated, textOf } from './options.ts';
 
-const KEY_HEADER = 'header that carries the key of the service';
+const KEY_HEADER = 'HTTP header of the service key';
 const BASE_URL = { '--base-url <url>': 'address of the service' };
 const SERVICE_PATH = {
-  '--service-path <operation=path>': repeated(
-    'path of an operation of the service, as in service.paths; may be repeated',
-  ),
+  '--service-path <operation=path>': repeated('path of an operation of the service, as in service.paths'),
 };
 
-/** Of a command that talks to the service, as the bearer of the team's key or of a management key. */
+/** For commands that use the team's key of the service, or a management key. */
 export const SERVICE_OPTIONS = { ...BASE_URL, '--api-key-header <name>': KEY_HEADER, ...SERVICE_PATH };
 export const MANAGEMENT_OPTIONS = {
   ...BASE_URL,
@@ -32,8 +30,8 @@ export type ServiceFlags = ConfigFlags &
   };
 
 /**
- * Runs `work` with the client that a config and the flags describe. The config may be absent altogether: then the variables
- * of its keys, such as MILLRACE_SERVICE_BASE_URL, say the same.
+ * Runs `work` with a client of the service, by the flags and the config. Without a config the variables of its keys count,
+ * such as MILLRACE_SERVICE_BASE_URL.
  * @throws MillraceError usage when there is no address or no key
  */
 export async function withService<T>(
@@ -50,16 +48,21 @@ export async function withService<T>(
   }
 }
 
-/** How a command names users. */
-export interface UserFlags {
-  readonly user?: readonly string[] | undefined;
+/** How a command line names users. */
+interface UserFlags {
+  readonly user: readonly string[];
   readonly usersFile?: string | undefined;
   readonly allUsers?: boolean | undefined;
 }
 
-/** One by one, in a file (`-` is standard input), or every user that the service has. */
+/** True when the command line names no users: it means all of them. */
+export function isOfAll({ user, usersFile }: UserFlags): boolean {
+  return user.length === 0 && usersFile === undefined;
+}
+
+/** Users of --user, of --users-file (`-` is standard input), and with --all-users every user of the service. */
 export async function usersOf(io: Io, flags: UserFlags, service: ServiceClient): Promise<string[]> {
-  const { user = [], usersFile, allUsers } = flags;
+  const { user, usersFile, allUsers } = flags;
   const users = [...user];
   if (usersFile !== undefined) {
     const listed = usersFile === '-' ? await text(io.stdin) : readAs('--users-file', usersFile, textOf);
@@ -71,7 +74,7 @@ export async function usersOf(io: Io, flags: UserFlags, service: ServiceClient):
   return users;
 }
 
-/** Whose key is needed: the team's for its data, that of an organization or of teams for what is managed. */
+/** The key to use: the team's for data, a management key for webhooks and users. */
 type Bearer = 'team' | 'management';
 
 function openService(io: Io, flags: ServiceFlags, bearer: Bearer): ServiceClient {
@@ -96,18 +99,19 @@ function openService(io: Io, flags: ServiceFlags, bearer: Bearer): ServiceClient
   });
 }
 
-/** Milliseconds of a pause that is told, and between two that are. */
-const TOLD = 1000;
-const BETWEEN = 10_000;
+/** Shorter pauses are not reported. */
+const SHORTEST_PAUSE_MS = 1000;
+const BETWEEN_NOTES_MS = 10_000;
 
-/** Says what a command waits for, now and then: a service that is silent, or wants to be left alone. */
+/** Reports at most every ten seconds that the service is silent or asks for a pause. */
 export function retryNotes(io: Io): (retry: Retry) => void {
   let [last, until] = [-Infinity, -Infinity];
   return ({ code, delayMs, reason }) => {
     const now = performance.now();
-    // A pause that goes on for long after the one that was told of is told of too.
-    if ((delayMs < TOLD && code !== 'timed_out') || (now - last < BETWEEN && now + delayMs < until + BETWEEN))
-      return;
+    const isShort = delayMs < SHORTEST_PAUSE_MS && code !== 'timed_out';
+    // A pause that ends much later than the reported one is reported too.
+    const isKnown = now - last < BETWEEN_NOTES_MS && now + delayMs < until + BETWEEN_NOTES_MS;
+    if (isShort || isKnown) return;
     last = now;
     until = now + delayMs;
     note(io, `${reason}; again in ${formatAbout(delayMs)}`);
@@ -124,7 +128,7 @@ function pathsOf({ servicePath = [] }: ServiceFlags): Partial<Record<PathName, s
   return Object.fromEntries(entries) as Partial<Record<PathName, string>>;
 }
 
-/** @throws MillraceError usage for a variable that is none of what its key takes */
+/** @throws MillraceError usage for a variable with an invalid value */
 function serviceSettings(io: Io, flags: ServiceFlags): Config['service'] {
   const loaded = configIfAny(flags, io);
   if (loaded !== null) return loaded.config.service;

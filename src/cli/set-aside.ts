@@ -8,20 +8,20 @@ import type {
   DeadLetterSummary,
   QuarantineSummary,
 } from '../core/operations.ts';
-import { asOwner } from './as-owner.ts';
+
 import { print, printList, printResult, usageError, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
 import { CONFIG, configOf } from './config-options.ts';
 import { commandOf, type OptionsOf, type OptionTable, readAs, readBy, wholeNumber } from './options.ts';
 import { formatTarget } from '../core/route.ts';
 
-/** What quarantine and dead letters do differently; the four verbs are the same for both. */
-interface LetterBox<Summary extends EventSummary> {
+/** The differences between quarantine and dead letters; both have the same four commands. */
+interface SetAsideList<Summary extends EventSummary> {
   readonly name: string;
   readonly description: string;
   readonly help: string;
   readonly hasSink: boolean;
-  /** Why `retry` keeps some. */
+  /** Why `retry` keeps some events. */
   readonly keeps: string;
   readonly header: readonly string[];
   row(summary: Summary): readonly string[];
@@ -36,8 +36,8 @@ const LIST = { '--limit <n>': readBy(wholeNumber(), 'show at most this many', '1
 const ALL = { '--all': 'all of them' };
 type Options = OptionsOf<typeof COMMON> & Partial<OptionsOf<typeof SINK & typeof ALL>>;
 
-/** `list`, `show`, `retry`, `drop` over one box of events that wait for a person. */
-function letterCommand<Summary extends EventSummary>(io: Io, box: LetterBox<Summary>): Command {
+/** `list`, `show`, `retry` and `drop` for events that wait for a decision. */
+function setAsideCommand<Summary extends EventSummary>(io: Io, box: SetAsideList<Summary>): Command {
   const command = commandOf(box.name, {}, box.help).description(box.description);
   const verb = (name: string, description: string, own: OptionTable): Command => {
     const sink = box.hasSink && name !== 'show' ? SINK : {};
@@ -46,7 +46,7 @@ function letterCommand<Summary extends EventSummary>(io: Io, box: LetterBox<Summ
     return child;
   };
   const run = <T>(options: Options, work: (operations: Operations) => Promise<T>): Promise<T> =>
-    withOperations(asOwner(configOf(options, io)), work);
+    withOperations(configOf(options, io), work);
 
   verb('list', 'one line per event, without bodies', LIST).action(
     async (options: Options & OptionsOf<typeof LIST>) => {
@@ -92,9 +92,9 @@ function letterCommand<Summary extends EventSummary>(io: Io, box: LetterBox<Summ
   return command;
 }
 
-/** A key that is not there is more likely a slip than a wish for nothing: it is named, and nothing is done. */
+/** @throws MillraceError usage for unknown keys, before anything is changed */
 async function requireAll<Summary extends EventSummary>(
-  box: LetterBox<Summary>,
+  box: SetAsideList<Summary>,
   operations: Operations,
   selection: Selection,
 ): Promise<void> {
@@ -112,7 +112,7 @@ async function all<Summary extends EventSummary>(
   return (await Array.fromAsync(pagesOf(list, selection))).flat();
 }
 
-/** All of them only when asked for in words: an empty list of keys is more likely a slip. */
+/** The named keys; all only with --all or --sink. */
 function selectionOf(keys: readonly string[], options: Options): Selection {
   if (keys.length > 0) return { keys: keys.map(keyOf), ...sinkOf(options) };
   if (options.all === true || options.sink !== undefined) return sinkOf(options);
@@ -137,7 +137,7 @@ Examples:
 Authentic but invalid events are kept here, byte for byte, until someone retries or drops them.`;
 
 export function quarantineCommand(io: Io): Command {
-  return letterCommand<QuarantineSummary>(io, {
+  return setAsideCommand<QuarantineSummary>(io, {
     name: 'quarantine',
     description: 'authentic but invalid events: list, show, retry, drop',
     help: QUARANTINE_HELP,
@@ -166,22 +166,22 @@ Examples:
   millrace dead-letters drop 3 4`;
 
 export function deadLettersCommand(io: Io): Command {
-  return letterCommand<DeadLetterSummary>(io, {
+  return setAsideCommand<DeadLetterSummary>(io, {
     name: 'dead-letters',
     description: 'events that a sink has permanently refused: list, show, retry, drop',
     help: DEAD_LETTERS_HELP,
     hasSink: true,
     keeps: 'of sinks that the config does not have',
     header: ['KEY', 'DIED', 'TARGET', 'TYPE', 'BYTES', 'ID', 'CODE', 'REASON'],
-    row: (letter) => [
-      String(letter.key),
-      letter.died_at,
-      formatTarget(letter),
-      letter.event_type,
-      String(letter.bytes),
-      letter.id,
-      letter.code,
-      letter.reason,
+    row: ({ key, died_at, sink, destination, event_type, bytes, id, code, reason }) => [
+      String(key),
+      died_at,
+      formatTarget({ sink, destination }),
+      event_type,
+      String(bytes),
+      id,
+      code,
+      reason,
     ],
     list: (operations, selection, bodies) => operations.listDeadLetters(selection, bodies),
     retry: (operations, selection) => operations.retryDeadLetters(selection),

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { GivenUp } from '../core/operations.ts';
-import { asOwner } from './as-owner.ts';
+
 import { printResult, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
 import { CONFIG, configOf } from './config-options.ts';
@@ -11,9 +11,11 @@ Examples:
   millrace sink drop hubs        events waiting for hubs, which is no longer in the config, become dead letters
   millrace dead-letters list --sink hubs
 
-A start without a sink for which events are waiting is refused, and so is a reload while that sink is in trouble; one that is well
-first gets what waits for it. Put the sink back, let a new sink take over its events (sinks.<new>.continues: hubs), or drop it. If
-the running receiver still has the sink, the drop takes effect at the next reload without it. Exit codes: 0 done, 1 failed, 2 usage or config.`;
+A receiver does not start while events wait for a sink that is no longer in the config. Choose one of three: add the sink again,
+give its events to a new sink (sinks.<new>.continues: hubs), or drop them. A reload without the sink first delivers its events; it
+is refused while the sink is in trouble. If the running receiver still has the sink, the drop takes effect at that reload.
+
+Exit codes: 0 done, 1 failed, 2 usage or config.`;
 
 const OPTIONS = { ...CONFIG, '--json': 'print one JSON document' };
 
@@ -22,8 +24,7 @@ export function sinkCommand(io: Io): Command {
     .description('turn events that wait for a removed sink into dead letters')
     .argument('<name>', 'the sink')
     .action(async (name: string, options: OptionsOf<typeof OPTIONS>) => {
-      const loaded = asOwner(configOf(options, io));
-      const result = await withOperations(loaded, (operations) => operations.dropSink(name));
+      const result = await withOperations(configOf(options, io), (operations) => operations.dropSink(name));
       printResult(io, options, result, render(result));
     });
   return commandOf('sink', {}, HELP)

@@ -2,49 +2,43 @@ import { formatAbout } from '../lib/units.ts';
 import { visible } from '../lib/visible.ts';
 import { note, type Io } from './io.ts';
 
-/** Milliseconds between two looks at the progress: on a terminal, where a line is written over, and elsewhere. */
-const EVERY = { terminal: 200, log: 5000 } as const;
-/** To the start of the line, which is cleared. */
-const OVER = '\r\u001b[K';
+/** Milliseconds between two updates. */
+const EVERY_MS = { terminal: 200, log: 5000 } as const;
+/** Moves to the start of the line and clears it. */
+const CLEAR = '\r\u001b[K';
 
-/** Progress on stderr: on a terminal one line that is written over, elsewhere a line now and then. */
+/** Progress on stderr: on a terminal one line that is overwritten, elsewhere a new line every five seconds. */
 export class StatusLine {
   readonly #io: Io;
   readonly #overwrites: boolean;
   readonly #every: number;
-  readonly #started = performance.now();
-  #shown = this.#started;
+  #shown = performance.now();
   #open = false;
   #first: { readonly at: number; readonly done: number; readonly amount: number } | null = null;
 
-  /** @param linesEvery milliseconds between two lines, none of which is written over, on a terminal too */
+  /** @param linesEvery milliseconds between two lines; with it no line is overwritten */
   constructor(io: Io, linesEvery?: number) {
     this.#io = io;
     this.#overwrites = linesEvery === undefined && io.stderr.isTTY === true;
-    this.#every = linesEvery ?? (this.#overwrites ? EVERY.terminal : EVERY.log);
-  }
-
-  /** Since it was made; never 0, so that rates can be had of it. */
-  get seconds(): number {
-    return Math.max(performance.now() - this.#started, 1) / 1000;
+    this.#every = linesEvery ?? (this.#overwrites ? EVERY_MS.terminal : EVERY_MS.log);
   }
 
   /**
-   * @param line asked for only when it is time to show one
-   * @param stays it is shown at once, and not written over
+   * @param line called only when it is time for an update
+   * @param stays shows the line at once, and does not overwrite it
    */
   show(line: () => string, stays = false): void {
     if (!stays && performance.now() - this.#shown < this.#every) return;
     this.#shown = performance.now();
     if (stays || !this.#overwrites) return this.note(line());
-    this.#io.stderr.write(`${OVER}${visible(line())}`);
+    this.#io.stderr.write(`${CLEAR}${visible(line())}`);
     this.#open = true;
   }
 
   /**
-   * How fast it goes, and how long it still takes at the pace so far; the first call is the start of the count.
-   * @param done of `total` parts; null for a total that nobody knows, of which only the pace is told
-   * @param amount of what is counted in them; the parts themselves when left out
+   * The rate, and the time left at this rate, such as `, 120/s, 3m left`; empty at the first call, where counting begins.
+   * @param total null when unknown
+   * @param amount what the rate counts, when that is not `done`
    */
   pace(done: number, total: number | null, amount = done): string {
     const now = performance.now();
@@ -64,13 +58,13 @@ export class StatusLine {
     note(this.#io, line);
   }
 
-  /** Takes away the line that would be written over: something else is shown next. */
+  /** Removes the line that would be overwritten. */
   clear(): void {
-    if (this.#open) this.#io.stderr.write(OVER);
+    if (this.#open) this.#io.stderr.write(CLEAR);
     this.#open = false;
   }
 
-  /** Notes so many lines of one kind, and then only that there are more. */
+  /** Returns a function that notes the first lines of a kind, and then once that there are more. */
   atMost(most = 20): (line: string) => void {
     let noted = 0;
     return (line) => {

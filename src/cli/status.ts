@@ -4,7 +4,7 @@ import { EXIT } from '../core/errors.ts';
 import type { ReceiptsStatus, ReceivingStatus, SinkStatus, SystemStatus } from '../core/operations.ts';
 import type { SinkTrouble } from '../core/sink.ts';
 import { formatBytes, formatDuration, parseDuration } from '../lib/units.ts';
-import { asOwner } from './as-owner.ts';
+
 import { note, print, type Io, printTable } from './io.ts';
 import { withOperations } from './operations.ts';
 import { commandOf, type OptionsOf, readBy, special } from './options.ts';
@@ -17,14 +17,16 @@ Examples:
 
   millrace send --count 100 && millrace status --wait 2m > /dev/null
 
-BACKLOG counts the events that wait for the sink (of more than 10,000 that it has not looked at yet, also those for others), BYTES
-what the journal holds from the oldest of them on. Asks the running receiver if there is one, otherwise reads the journal itself. 
-Exit codes: 0 told, and with --wait all that was accepted is delivered, or is a dead letter; 1 there is no journal, or its holder
-cannot be asked, and with --wait events still wait when the time is over, at a signal, or while no receiver runs; 2 usage or config.`;
+BACKLOG counts the events that wait for the sink; of more than 10,000 that it has not examined yet, it includes events for others.
+BYTES is the size of the journal from the oldest of them on. Asks the running receiver, or reads the journal itself.
 
-const LOOK_EVERY = 200;
+Exit codes: 0 done, and with --wait all accepted events are delivered or dead letters; 1 there is no journal, or its owner cannot be
+asked, and with --wait events still wait after that time, at a signal, or while no receiver runs; 2 usage or config.`;
 
-const WAIT = readBy(parseDuration, 'wait until all is delivered, so long at most');
+/** Milliseconds between two looks of --wait. */
+const EVERY_MS = 200;
+
+const WAIT = readBy(parseDuration, 'wait until all is delivered, at most this long');
 const OPTIONS = {
   ...CONFIG,
   '--wait [duration]': special<number | undefined>(WAIT.description, (option) =>
@@ -38,7 +40,7 @@ export function statusCommand(io: Io): Command {
   return commandOf('status', OPTIONS, HELP)
     .description('connections and refusals, journal, backlog and age per sink, quarantine, dead letters')
     .action(async (options: Options) => {
-      const loaded = asOwner(receiverConfigOf(options, io));
+      const loaded = receiverConfigOf(options, io);
       const { wait } = options;
       const end = performance.now() + (wait ?? 0);
       for (;;) {
@@ -46,7 +48,7 @@ export function statusCommand(io: Io): Command {
         const left = wait === undefined ? [] : waiting(status);
         const isOver = status.pid === null || performance.now() >= end || io.signal.aborted;
         if (left.length > 0 && !isOver) {
-          await pause(LOOK_EVERY, undefined, { signal: io.signal }).catch(() => undefined);
+          await pause(EVERY_MS, undefined, { signal: io.signal }).catch(() => undefined);
           continue;
         }
         if (options.json === true) print(io, JSON.stringify(status));
@@ -92,7 +94,7 @@ function report(io: Io, { pid, journal, sinks, receiving, earlier }: SystemStatu
   if (more.length > 0) print(io, more.join('\n'));
 }
 
-/** The sinks that events wait for. */
+/** Sinks with waiting or pending events. */
 function waiting({ journal, sinks }: SystemStatus): string[] {
   const behind = journal.cursors.filter(({ backlog }) => backlog > 0).map(({ sink }) => sink);
   const busy = sinks.filter(({ pending }) => pending > 0).map(({ sink }) => sink);
@@ -121,7 +123,7 @@ function renderReceipts({ origin, entries, waiting: unsigned, behindSince }: Rec
   return `receipts     ${origin}: ${entries} entries signed, ${unsigned} waiting${state}`;
 }
 
-/** Of one secret there is nothing to tell; of several, which can be retired. */
+/** With several secrets: how often each was used, to see which can be retired. */
 function renderSecrets({ since, secrets }: ReceivingStatus['signing']): string[] {
   if (secrets.length < 2) return [];
   const uses = secrets.map(({ matches, lastUsed }, index) =>
@@ -136,16 +138,14 @@ function stateOf(sink: SinkStatus | undefined): string | undefined {
   return sink !== undefined && sink.troubles.length > 0 ? `${sink.mode}, in trouble` : sink?.mode;
 }
 
-/** A line of its own below the table: it says what to do, and commands must be whole to be copied. */
+/** Below the table, on lines of its own, so that commands in the detail can be copied. */
 function renderTrouble(sink: string, { code, detail, since }: SinkTrouble): string {
   return `\n${sink}: ${code} since ${new Date(since).toISOString()}\n  ${detail}`;
 }
 
 function renderSkipped({ sink, skipped }: SinkStatus): string[] {
   const counts = Object.entries(skipped).map(([what, times]) => `${times} ${what}`);
-  return counts.length === 0
-    ? []
-    : [`\n${sink}: confirmed, but nothing could be done with: ${counts.join(', ')}`];
+  return counts.length === 0 ? [] : [`\n${sink}: confirmed without an action: ${counts.join(', ')}`];
 }
 
 function age(ms: number): string {

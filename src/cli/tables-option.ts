@@ -6,16 +6,14 @@ import { type OptionsOf, repeated, type Spec, special } from './options.ts';
 
 const DEFAULT_CONFIG = 'config/millrace.yaml';
 
-/** Of a command that takes tables of definition files. */
+/** For commands that use tables of definition files. */
 export const TABLES_OPTION = {
-  '--tables <file>': repeated(
-    'also the tables of this definition file; may be repeated (default: those that `tables:` in the config names)',
-  ),
+  '--tables <file>': repeated('also the tables of this definition file, beside `tables:` of the config'),
 };
 
-export type TablesFlags = ConfigFlags & Partial<OptionsOf<typeof TABLES_OPTION>>;
+type TablesFlags = ConfigFlags & OptionsOf<typeof TABLES_OPTION>;
 
-/** An option whose value is a table: the built-in ones are named in the help; definition files may add others. */
+/** An option for a table. Help names the built-in ones; definition files can add others. */
 export function tableOption(description: string, names: readonly string[], fallback?: string): Spec<string> {
   return special(description, (option) => {
     option.argChoices = [...names];
@@ -24,14 +22,14 @@ export function tableOption(description: string, names: readonly string[], fallb
 }
 
 /**
- * The built-in tables, and those of the files that the command and the config name.
+ * The built-in tables, and those of definition files in the options and the config.
  * @throws MillraceError tables_invalid, config_invalid
  */
 export async function tablesOf(flags: TablesFlags, io: Io): Promise<Tables> {
-  return tablesWith([...(await filesOfConfig(flags, io)), ...(flags.tables ?? [])]);
+  return tablesWith([...(await filesOfConfig(flags, io)), ...flags.tables]);
 }
 
-/** Whoever has no config, or one without `tables`, does not wait for it to be read, or hear what is wrong with it. */
+/** Reads the usual config only when it mentions `tables`: other commands start faster, and its errors do not matter. */
 async function filesOfConfig({ config: file }: TablesFlags, io: Io): Promise<readonly string[]> {
   const named = file ?? (io.env['MILLRACE_CONFIG'] || DEFAULT_CONFIG);
   if (file === undefined && !mentionsTables(named)) return [];

@@ -23,22 +23,25 @@ Examples:
   millrace tail --user 6b0e9a52-0000-4000-8000-0000000000aa --bodies
   millrace tail --json --since 10m --count 1 | jq .id
 
-One line for each thing that happens in the running receiver: a delivery is accepted, a duplicate, quarantined, erased or refused;
-then its event is delivered to a sink, retried or dead. Of a refused request nothing is believed, so only the code is shown.
---since begins with deliveries that came in since then: the newest 100 at most. --bodies shows health data, and each event
-shown is noted in the audit log. A reader that is too slow for what happens loses lines, and a line in stderr says how many.
-The connection is made again after a restart. Ends on Ctrl-C, or after --count lines.`;
+Prints a line for each delivery to the running receiver (accepted, duplicate, quarantined, erased or refused) and for each attempt at
+a sink (delivered, retried or dead). A refused delivery shows only its code. --since begins with earlier deliveries, at most the
+newest 100. --bodies shows health data, and the audit log notes each event. A reader that is too slow loses lines; stderr says how
+many. Connects again after a restart of the receiver. Ends on Ctrl-C, or after --count lines.`;
 
+/** Which deliveries are shown, or forwarded by `listen`. */
+export const DELIVERY_FILTER = {
+  '--type <prefix>': repeated('only event types with this prefix'),
+  '--user <id>': repeated('only this user_id or client_user_id'),
+};
 const OPTIONS = {
-  '--type <prefix>': repeated('only event types that begin so; may be repeated'),
-  '--user <id>': repeated('only this user_id or client_user_id; may be repeated'),
-  '--sink <name>': repeated('only deliveries to this sink; may be repeated'),
-  '--outcome <names...>': special<TailRequest['outcomes'] | undefined>('only what came to this', (option) =>
+  ...DELIVERY_FILTER,
+  '--sink <name>': repeated('only deliveries to this sink'),
+  '--outcome <names...>': special<TailRequest['outcomes'] | undefined>('only these outcomes', (option) =>
     option.choices(TAIL_OUTCOMES),
   ),
   '--bodies': 'show bodies too; noted in the audit log',
-  '--since <time>': readBy(sinceOf, 'begin with what came in since: 10m, or a time'),
-  '--count <n>': readBy(wholeNumber(1), 'end after so many lines'),
+  '--since <time>': readBy(sinceOf, 'begin with deliveries since then: 10m, or a time'),
+  '--count <n>': readBy(wholeNumber(1), 'end after this many lines'),
   ...CONFIG,
   '--json': 'print a line of JSON for each',
 };
@@ -48,7 +51,7 @@ export function tailCommand(io: Io): Command {
   return commandOf('tail', OPTIONS, HELP)
     .description('show deliveries as they arrive and reach the sinks, live')
     .action(async (options: Options) => {
-      const { type = [], user = [], sink = [], outcome = [], bodies = false, since = null } = options;
+      const { type, user, sink, outcome = [], bodies = false, since = null } = options;
       const request = {
         types: [...type],
         users: [...user],
@@ -61,10 +64,10 @@ export function tailCommand(io: Io): Command {
       const isColoured = hasColours(io.stdout, io.env);
       let left = options.count ?? Infinity;
       for await (const line of follow(io, options, request)) {
-        // In stderr, also with --json: each line of stdout is an event.
         if (!('at' in line)) {
           if (line.notice === 'lost') note(io, `too slow: ${line.lines} lines were left out`);
-          if (line.notice === 'older') note(io, 'there were more since then, which are not remembered');
+          if (line.notice === 'older')
+            note(io, 'there were earlier deliveries since then, which are not remembered');
           continue;
         }
         await writeLine(
@@ -81,15 +84,14 @@ function sinceOf(text: string): number {
   return /^\d+[a-z]+$/.test(text) ? Date.now() - parseDuration(text) : instant(text);
 }
 
-/** Milliseconds before the next try, and at most. */
-const RETRY = { first: 250, most: 5000 };
-/** Lines that can come a second time after a connection was lost: as many as the receiver remembers. */
+/** Milliseconds before the first retry, and at most. */
+const RETRY_MS = { first: 250, most: 5000 };
+/** Lines that can come again after a lost connection: as many as the receiver remembers. */
 const REMEMBERED = 200;
 
 /**
- * What the running receiver tells, across reloads and restarts, until the signal of `io` aborts. Lines that it lost, or left out, are
- * noted and passed on as well.
- * @throws MillraceError when there is no receiver to begin with, and when it refuses
+ * Lines and notices of the running receiver, across restarts, until the signal of `io` aborts.
+ * @throws MillraceError when no receiver runs at the beginning, and when it refuses
  */
 export async function* follow(
   io: Io,
@@ -103,7 +105,7 @@ export async function* follow(
   const seen = new Set<string>();
   while (!signal.aborted) {
     try {
-      // Anew each time: a receiver that was started again has another address and another token.
+      // A restarted receiver has another token, and can have another address.
       const client = AdminClient.running(receiverConfigOf(flags, io, isConnected).config);
       for await (const line of client.lines<TailLine | TailNotice>('/tail', { ...request, since }, signal)) {
         if (failures > 0) note(io, 'connected again');
@@ -125,7 +127,7 @@ export async function* follow(
       if (!isConnected || isLasting) throw error;
       if (failures === 0) note(io, `${messageOf(error)}; trying again`);
       failures += 1;
-      const pause = Math.min(RETRY.most, RETRY.first * 2 ** (failures - 1));
+      const pause = Math.min(RETRY_MS.most, RETRY_MS.first * 2 ** (failures - 1));
       await wait(pause, undefined, { signal }).catch(() => undefined);
     }
   }
@@ -153,13 +155,13 @@ const STYLES: Readonly<Record<TailOutcome, Style>> = {
 };
 const WIDTH = 11;
 
-/** Writes a line, whose parts are visible already, and waits for whoever reads: what sends it then counts what it leaves out. */
+/** Writes a line without control characters. Waits for a slow reader: then the receiver counts the lines it leaves out. */
 export async function writeLine(io: Io, text: string): Promise<void> {
   if (!io.stdout.write(`${text}\n`))
     await once(io.stdout, 'drain', { signal: io.signal }).catch(() => undefined);
 }
 
-/** One line for a person; with a body, more lines below it. */
+/** One line of text; a body follows on lines below. */
 function render(line: TailLine, isColoured: boolean): string {
   const { at, outcome, id, event_type, user_id, bytes, sink, destination, ms, code, reason } = line;
   const dim = (text: string): string => styled('dim', visible(text), isColoured);

@@ -20,9 +20,9 @@ Examples:
   millrace types go --from ./data/archive --out events.go
   millrace types ts --from seen.json                    (what \`millrace schema --json\` wrote)
 
-The types are of what was seen: a field that every one of at least 20 objects had is required, others are optional. Times are
-texts. A member whose name is data, such as a food or an id, becomes an entry of a map. Events can have more fields than these:
-have your code pass over what it does not know.
+The types are made of the events that were seen. A field is required when each of at least 20 objects had it. Times are strings.
+Members whose names are data, such as foods or ids, become entries of a map. Events can have more fields: your code must ignore
+unknown ones.
 
 Needs quicktype-core beside millrace: npm install quicktype-core`;
 
@@ -43,7 +43,7 @@ export function typesCommand(io: Io): Command {
       const types = onlyTypes(await seenOf(options, io), beginnings).filter(
         ({ fields }) => fields.length > 0,
       );
-      if (types.length === 0) throw usageError('no events were seen yet: there is nothing to write types of');
+      if (types.length === 0) throw usageError('no events were seen yet, so there are no types to write');
       const schemas = types.map((type) => ({ name: type.type, schema: jsonSchemaOf(type) }));
       const code = await codeOf(language, schemas);
       if (options.out === undefined) io.stdout.write(code);
@@ -53,7 +53,7 @@ export function typesCommand(io: Io): Command {
 }
 
 const RENDERED = {
-  // Types and nothing that runs: JSON.parse makes the values.
+  // Types only: JSON.parse makes the values.
   ts: { 'just-types': 'true' },
   python: { 'python-version': '3.7' },
   go: { package: 'events' },
@@ -75,7 +75,7 @@ async function codeOf(
       { cause: error },
     );
   });
-  // Nothing is fetched: a schema refers to nothing.
+
   const input = new JSONSchemaInput(undefined);
   const taken = new Set<string>();
   for (const { name, schema } of schemas)
@@ -85,15 +85,15 @@ async function codeOf(
   const { lines } = await quicktype({
     inputData,
     lang: language,
-    // What was seen says neither that texts are times nor that there are no others.
+    // The events seen do not prove that a text is always a time, or one of a few words.
     inferDateTimes: false,
     inferEnums: false,
     rendererOptions: RENDERED[language],
   });
-  return `${COMMENT[language]} Made by millrace types from the events that were seen; make it anew instead of changing it.\n${lines.join('\n')}`;
+  return `${COMMENT[language]} Made by millrace types from the events that were seen; generate it again instead of changing it.\n${lines.join('\n')}`;
 }
 
-/** `daily.data.meal.created` to `DailyDataMealCreated`; a part that is data has no name. */
+/** `DailyDataMealCreated` for `daily.data.meal.created`; parts that are data are left out. */
 function typeName(type: string): string {
   const words = type.split(/[^A-Za-z0-9]+/).filter((word) => word !== '');
   const name = words.map((word) => word[0]?.toUpperCase() + word.slice(1)).join('');

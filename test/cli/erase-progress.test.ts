@@ -85,7 +85,7 @@ test('who asked for it may go before it is done', async () => {
   await until('the run to be watched', () => asked() > 0);
   stop.abort();
   expect(await erased).toEqual({
-    said: expect.stringMatching(/millrace: Interrupted: the receiver goes on with it; .*--list/),
+    said: expect.stringMatching(/millrace: Interrupted: the receiver continues the run; .*--list/),
     exit: 1,
   });
 });

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { hasColours, type Io } from '../../src/cli/io.ts';
-import { fitHelp } from '../../src/cli/fit-help.ts';
+import { wrapHelp } from '../../src/cli/wrap-help.ts';
 import { createLog } from '../../src/cli/log.ts';
 import { StatusLine } from '../../src/cli/status-line.ts';
 import { commandTree } from '../../config/reference/commands.ts';
@@ -38,7 +38,7 @@ more.
   - an item that is wide as well, and goes on
     below
   - short`;
-    expect(fitHelp(wide, 30)).toBe(`Examples:
+    expect(wrapHelp(wide, 30)).toBe(`Examples:
   # what it does
   millrace send --one \\
     'in quotes, and more' \\
@@ -51,7 +51,7 @@ that is wide, and more.
   - an item that is wide as
     well, and goes on below
   - short`);
-    expect(fitHelp(wide, 200)).toBe(wide);
+    expect(wrapHelp(wide, 200)).toBe(wide);
   });
 });
 

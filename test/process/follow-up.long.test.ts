@@ -41,7 +41,7 @@ test('a completion becomes exactly that pull, once however often it is repeated,
   const skipped = { 'historical.data.sleep.created': 1 };
   expect(sinks).toMatchObject([{ sink: 'history', mode: 'running', troubles: [], skipped }]);
   expect(await place.ok('status')).toMatch(
-    /^history: confirmed, but nothing could be done with: 1 historical\.data\.sleep\.created$/m,
+    /^history: confirmed without an action: 1 historical\.data\.sleep\.created$/m,
   );
   expect(await first.metrics()).toContain(
     'millrace_sink_skipped_total{sink="history",what="historical.data.sleep.created"} 1\n',

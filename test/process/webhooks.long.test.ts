@@ -211,7 +211,7 @@ test('a webhook that is there already gets its secret stored beside the others',
   const made = state.endpoints.create(teamId, { url: scene.url });
   writeFileSync(scene.secretFile, OTHER);
   const adopted = await scene.webhooks('create', '--url', scene.url);
-  expect(adopted).toMatchObject(saying(0, 'it is added, and those that were there stay'));
+  expect(adopted).toMatchObject(saying(0, 'it is added, and the others stay'));
   expect(scene.secrets()).toEqual([made.secrets[0], OTHER]);
 });
 

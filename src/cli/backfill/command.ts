@@ -17,14 +17,22 @@ import { systemClock } from '../../core/clock.ts';
 import { EXIT } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import type { ServiceClient } from '../../history/service/client.ts';
-import { type Io, note, usageError } from '../io.ts';
+import type { ActivityReport } from '../activity-report.ts';
+import { type Io, note, plural, usageError } from '../io.ts';
 import { commandOf } from '../options.ts';
-import { makeInPlace, noteOutput, type OutputPlace, textPut } from '../output-place.ts';
+import { makeOutput, noteOutput, type OutputTarget, textPut } from '../output-target.ts';
 import { owningFolder } from '../own-folder.ts';
 import { storageOf } from '../places.ts';
-import { retryNotes, withService } from '../service.ts';
-import { type BackfillFlags, backfillOptions, erasedUsers, isOfAll, planOf, showPlan } from './plan.ts';
-import { backfillProgress, backfillReport, newsOf, showPulled, showShards, showSummary } from './report.ts';
+import { isOfAll, retryNotes, withService } from '../service.ts';
+import { type BackfillFlags, backfillOptions, erasedUsers, planOf, showPlan } from './plan.ts';
+import {
+  activityOf,
+  backfillProgress,
+  backfillReport,
+  showPulled,
+  showShards,
+  showSummary,
+} from './report.ts';
 import { summariseShards } from './shards.ts';
 
 const HELP = `
@@ -37,21 +45,23 @@ Examples:
   millrace backfill --all-users --since 2026-01-01 --shard 3/16 --out ./data/history
   millrace backfill --summary --out ./data/history
 
-Writes meals.ndjson and meal_items.ndjson (\`millrace schema meals\` prints the matching DDL), _rejects.ndjson with invalid
-rows, and _backfill.ndjson with a line for each user and provider: done, failed, not_connected or not_pulled. With --trigger
-the service's bulk pull is triggered first, for users with a connection to the provider, and followed until it ends; nothing
-is fetched for other users. The same command again replaces the files, but for the rows of those whom it cannot fetch now; one that
-fetches less (other users, providers, fewer days) is refused. With --replace it is not, and nothing stays. Every step is on disk before the
-next begins: after an interruption --resume continues and produces the same files; after a run in which users failed it asks again for
-these, from what stays in _backfill until then, and triggers those pulls again that failed or were not made. With a URL the files are made in --work, put when all are complete, and never overwritten;
-one run to a place. The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey.
+Writes meals.ndjson and meal_items.ndjson (\`millrace schema meals\` prints the matching DDL), _rejects.ndjson with invalid rows,
+and _backfill.ndjson with a line for each user and provider: done, failed, not_connected or not_pulled. --trigger first starts the
+service's bulk pull for users with a connection to the provider, waits until it ends, and fetches only these users.
 
-With --shard 3/16 a run takes its share of the users, told by a hash of their ids, and writes to shard-03-of-16 below --out; job/16
-takes the number from JOB_COMPLETION_INDEX. --max-rate is then divided by the number of shards. The history is pulled before, once
-and for all shards, with --trigger-only. --summary puts together what all of them did, and names those that are not complete.
+Each step is on disk before the next begins. --resume continues after an interruption and produces the same files; after a run in
+which users failed it fetches these users again, and repeats their failed pulls. Without --resume the same command replaces the
+files, but keeps the rows of users that it cannot fetch now. A command that fetches less (other users, providers, fewer days) is
+refused unless --replace is given, which keeps nothing. With a URL the files are made in --work and uploaded when all are complete;
+nothing there is overwritten. The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey.
+
+--shard 3/16 fetches one of 16 parts of the users (by a hash of their ids) into shard-03-of-16 below --out; job/16 takes the number
+from JOB_COMPLETION_INDEX. --max-rate is divided by the number of shards. Run --trigger-only once before the shards. --summary adds
+up what all shards did, and names incomplete ones.
 
 Exit codes: 0 complete, even if users are not connected; 1 failed: after an aborted or stuck bulk operation use --resume;
-2 usage or config, or the folder is in use; 3 users failed or were not pulled, or interrupted: use --resume; or rows were rejected.`;
+2 usage or config, or the folder is in use; 3 users failed or were not pulled, or interrupted: use --resume; or rows were
+rejected.`;
 
 export function backfillCommand(io: Io): Command {
   return commandOf('backfill', backfillOptions(io.env), HELP)
@@ -62,23 +72,21 @@ export function backfillCommand(io: Io): Command {
         const summary = await summariseShards(options.out, storage, io.signal);
         return showShards(io, summary, options.out, options.json === true);
       }
-      const own = ownShare(options);
+      const own = shardOptions(options);
       return withService(io, own, async (service) => {
         if (own.dryRun === true) showPlan(io, await planOf(io, own, service), own);
-        // Before the plan: that of an unfinished run lies in the folder too.
         else await backfill(io, own, service);
       });
     });
 }
 
-/** The options as those of one shard. @throws MillraceError usage */
-function ownShare(options: BackfillFlags): BackfillFlags {
+/** With --shard: the folder and the request rate of that shard. @throws MillraceError usage */
+function shardOptions(options: BackfillFlags): BackfillFlags {
   const { shard, out, maxRate, trigger, triggerOnly } = options;
   if (shard === undefined) return options;
   if (trigger === true || triggerOnly === true)
     throw usageError(
-      '--trigger with --shard: the service does not tell one bulk pull from another; have it pull once for all shards, ' +
-        'with --trigger-only and without --shard, and then run them',
+      '--trigger with --shard: the service cannot tell bulk pulls apart; run --trigger-only once without --shard, then the shards',
     );
   const folder = shardFolder(shard);
   return {
@@ -94,21 +102,21 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
     resume === true ? null : JSON.stringify([user, usersFile, allUsers, provider, since, until, window]);
   const storage = storageOf(options, io, [out]);
   const kind = options.triggerOnly === true ? 'trigger' : 'backfill';
-  const place = { out, work, storage, kind, asks, signal: io.signal };
-  if (resume === true && kind === 'backfill' && (await isComplete(options, place))) {
+  const target = { out, work, storage, kind, asks, signal: io.signal };
+  if (resume === true && kind === 'backfill' && (await isComplete(options, target))) {
     if (!isStoreUrl(out)) await removeLeft(out);
     return note(io, `${out} is complete: there is nothing to resume`);
   }
-  let report = null as ReturnType<typeof backfillReport>;
+  let report = null as ActivityReport | null;
   try {
     await noteOutput(io, options.config, out, work);
-    const summary = await makeInPlace<BackfillSummary | PulledSummary>(place, async (folder, onWritten) => {
+    const summary = await makeOutput<BackfillSummary | PulledSummary>(target, async (folder, onWritten) => {
       const plan = await planOf(io, { ...options, out: folder }, service);
       const begins = resume === true ? Checkpoint.planOf(folder) === null : !Checkpoint.isUnfinished(folder);
       if (begins && options.replace !== true && plan.triggerOnly !== true)
         refuseLoss(folder, { plan, isOfAll: isOfAll(options), isErased: erasedUsers(io, options.config) });
       const show = backfillProgress(io);
-      report = backfillReport(io, options.config, titleOf(plan));
+      const activity = (report = backfillReport(io, options.config, titleOf(plan)));
       const shared = {
         service,
         plan,
@@ -120,7 +128,7 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
         signal: io.signal,
         onProgress: (progress: BackfillProgress) => {
           show(progress);
-          report?.update(newsOf(progress));
+          activity?.update(activityOf(progress));
         },
       };
       if (plan.triggerOnly === true) return runTrigger({ ...shared, clock: systemClock });
@@ -139,17 +147,17 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
   }
 }
 
-/** A Job that repeats its command with --resume does not fetch again what a run before has finished. */
-async function isComplete({ out, ...named }: BackfillFlags, place: OutputPlace): Promise<boolean> {
+/** A Kubernetes Job repeats its command with --resume also after it was complete. */
+async function isComplete({ out, ...named }: BackfillFlags, target: OutputTarget): Promise<boolean> {
   if (isStoreUrl(out)) {
-    const text = await textPut(place, OUTCOMES);
+    const text = await textPut(target, OUTCOMES);
     return text !== null && isFinished(parseOutcomes(text), named);
   }
   const outcomes = Checkpoint.planOf(out) === null ? outcomesIn(out) : null;
   return outcomes !== null && isFinished(outcomes, named);
 }
 
-/** What is left of a run that was killed while it removed it. */
+/** Removes the state that a killed run was about to remove. */
 async function removeLeft(out: string): Promise<void> {
   const left = join(out, FOLDER);
   if (!existsSync(left)) return;
@@ -158,7 +166,7 @@ async function removeLeft(out: string): Promise<void> {
   });
 }
 
-/** For whoever watches: how much, and nobody's id. */
+/** Title in the console; it contains no ids. */
 function titleOf({ users, since, until }: BackfillPlan): string {
-  return `${users.length} ${users.length === 1 ? 'user' : 'users'}, ${since} to ${until}`;
+  return `${plural(users.length, 'user')}, ${since} to ${until}`;
 }

@@ -6,8 +6,8 @@ import { stateWithout } from '../../privacy/erase/plan-file.ts';
 import { formatDuration, parseDuration } from '../../lib/units.ts';
 import type { ServiceClient } from '../../history/service/client.ts';
 import { configIfAny } from '../config-options.ts';
-import { note, print, usageError, type Io } from '../io.ts';
-import { SERVICE_OPTIONS, usersOf } from '../service.ts';
+import { note, plural, printResult, usageError, type Io } from '../io.ts';
+import { isOfAll, SERVICE_OPTIONS, usersOf } from '../service.ts';
 import {
   LOADED_AT,
   number,
@@ -23,10 +23,10 @@ export function backfillOptions(env: Io['env']) {
   return {
     '--out <place>': required('folder of the tables, or a URL such as s3://bucket/prefix'),
     ...WORK,
-    '--user <id>': repeated('a user; may be repeated'),
+    '--user <id>': repeated('a user'),
     '--users-file <file>': 'users, one a line; - is standard input',
     '--all-users': 'every user the service has',
-    '--provider <id>': repeated('only this provider; may be repeated'),
+    '--provider <id>': repeated('only this provider'),
     '--since <day>': 'first day, YYYY-MM-DD',
     '--until <day>': 'last day (default: today)',
     '--window <days>': readBy(wholeNumber(), 'days per request; 0 requests the whole range at once', '0'),
@@ -35,7 +35,7 @@ export function backfillOptions(env: Io['env']) {
     '--shard <number/of>': readBy((text) => parseShard(text, env), 'fetch one of so many parts of the users'),
     '--summary': 'print what all shards in --out did, fetch nothing',
     '--resume': 'continue what is unfinished in --out',
-    '--replace': 'replace the files of a finished backfill even where they hold what this one does not fetch',
+    '--replace': 'replace the files of a finished backfill even if they contain more than this one fetches',
     '--dry-run': 'print the plan, fetch nothing',
     '--concurrency <n>': readBy(wholeNumber(1), 'requests of one provider at once', '8'),
     '--max-rate <requests>': readBy(number(0.001), 'most requests a second, of all shards together'),
@@ -54,11 +54,11 @@ export function backfillOptions(env: Io['env']) {
 
 export type BackfillFlags = OptionsOf<ReturnType<typeof backfillOptions>>;
 
-/** What a run is to fetch: what it is told to, or what the one that it resumes was told. @throws MillraceError usage */
+/** The plan of this command line, or of the run that it resumes. @throws MillraceError usage */
 export async function planOf(io: Io, options: BackfillFlags, service: ServiceClient): Promise<BackfillPlan> {
   const { user, usersFile, allUsers, provider, since, until, window, shard, triggerOnly } = options;
-  const named = user !== undefined || usersFile !== undefined || allUsers === true;
-  const before = options.resume === true ? await leftPlan(io, options) : null;
+  const named = user.length > 0 || usersFile !== undefined || allUsers === true;
+  const before = options.resume === true ? await resumedPlan(io, options) : null;
   if (options.resume === true && !named) {
     if (before === null) throw usageError(`there is nothing to resume in ${options.out}`);
     checkSame(options, before);
@@ -67,14 +67,14 @@ export async function planOf(io: Io, options: BackfillFlags, service: ServiceCli
   if (!named) throw usageError('name the users: --user, --users-file or --all-users');
   if (since === undefined) throw usageError('--since is needed');
   const asked = {
-    providers: provider ?? [],
+    providers: provider,
     since,
     until: until ?? before?.until ?? new Date().toISOString().slice(0, 10),
     windowDays: window,
     ...(shard === undefined ? {} : { shard }),
     ...(triggerOnly === true ? { triggerOnly } : {}),
   };
-  // All users means those of the beginning: a Job repeats its command word for word, and there may be new ones by then.
+  // A resumed run keeps its users: there can be new ones when a Job repeats its command.
   const isAll = isOfAll(options);
   if (
     before !== null &&
@@ -84,28 +84,28 @@ export async function planOf(io: Io, options: BackfillFlags, service: ServiceCli
     return before;
   const users = await usersOf(io, options, service);
   const plan = makePlan({ ...asked, users: withoutErased(io, users, erasedUsers(io, options.config)) });
-  // In the run that is resumed somebody who was erased has a place, so that the others keep theirs.
+  // An erased user keeps a place in the resumed plan, so that tasks keep their numbers.
   const left = before?.users.filter((one) => one !== ERASED_USER);
   return before !== null && planId({ ...before, users: left ?? [] }) === planId(plan) ? before : plan;
 }
 
-/** What the run that is resumed was told, without who was erased since: nobody may have known where it lies. */
-async function leftPlan(io: Io, options: BackfillFlags): Promise<BackfillPlan | null> {
+/** The plan of the unfinished run, without users who were erased since. */
+async function resumedPlan(io: Io, options: BackfillFlags): Promise<BackfillPlan | null> {
   const { out, config, dryRun } = options;
   const plan = Checkpoint.planOf(out);
   if (plan === null) return null;
   const isErased = erasedUsers(io, config);
   if (!plan.users.some(isErased)) return plan;
-  // Of users who are named it is said when these are read.
+  // Named users are reported when they are read.
   if (isOfAll(options)) withoutErased(io, plan.users, isErased);
   if (dryRun !== true) await Checkpoint.forget(out, isErased, (state) => stateWithout(state, isErased));
   return { ...plan, users: plan.users.map((user) => (isErased(user) ? ERASED_USER : user)) };
 }
 
-/** @throws MillraceError usage for an option that says other than the run that is resumed */
+/** @throws MillraceError usage for an option that differs from the resumed run */
 function checkSame({ provider, since, until, window }: BackfillFlags, before: BackfillPlan): void {
   const said = {
-    provider: provider === undefined ? undefined : [...new Set(provider)].toSorted().join(', '),
+    provider: provider.length === 0 ? undefined : [...new Set(provider)].toSorted().join(', '),
     since,
     until,
     window: window === 0 ? undefined : String(window),
@@ -133,37 +133,31 @@ export function showPlan(io: Io, plan: BackfillPlan, options: BackfillFlags): vo
     tasks: countTasks(plan),
     triggers: options.trigger === true ? triggers : [],
   };
-  if (options.json === true) return print(io, JSON.stringify(shown));
-  print(io, `users      ${shown.users}`);
-  print(io, `range      ${plan.since} to ${plan.until}`);
-  print(io, `requests   ${shown.tasks}`);
-  for (const { provider, connections, estimate_ms: ms } of shown.triggers) {
+  const lines = shown.triggers.map(({ provider, connections, estimate_ms: ms }) => {
     const estimate = `about ${formatDuration(ms)} at the service's rate`;
-    print(io, `trigger    ${provider}: ${connections} connections, ${estimate}`);
-  }
+    return `trigger    ${provider}: ${connections} connections, ${estimate}`;
+  });
+  const { since, until } = plan;
+  const range = `range      ${since} to ${until}`;
+  printResult(io, options, shown, `users      ${shown.users}`, range, `requests   ${shown.tasks}`, ...lines);
 }
 
-/** Whether the users are those that the service has, and none is named. */
-export function isOfAll({ user, usersFile }: BackfillFlags): boolean {
-  return user === undefined && usersFile === undefined;
-}
-
-/** Who was erased, by the config's list. */
+/** Tells erased users by the list of the config. */
 export function erasedUsers(io: Io, config: string | undefined): (user: string) => boolean {
   const loaded = configIfAny({ config }, io);
-  // Without a config nothing says where the list is.
+
   const erased = loaded === null ? null : ErasedUsers.open(loaded.config.erasure.path);
   return (user) => erased?.has({ team: null, user, clientUser: null }) === true;
 }
 
-/** The users whose data was not erased: history of the others is not to be fetched again. */
+/** Leaves out erased users, and says how many. */
 function withoutErased(io: Io, users: readonly string[], isErased: (user: string) => boolean): string[] {
   const left = users.filter((user) => !isErased(user));
   const count = users.length - left.length;
-  if (count > 0) note(io, `left out: ${count} erased ${count === 1 ? 'user' : 'users'}`);
+  if (count > 0) note(io, `left out: ${plural(count, 'erased user')}`);
   return left;
 }
 
-/** The service's usual rate of triggers, by which the time that they need is estimated. */
+/** The service's usual rate of triggers, for an estimate. */
 const USUAL_CONNECTIONS = 8;
 const USUAL_EVERY_MS = 60_000;

@@ -3,88 +3,87 @@ import type { PulledSummary } from '../../history/backfill/have-pulled.ts';
 import type { BackfillSummary, BackfillProgress } from '../../history/backfill/run.ts';
 import { EXIT } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
-import { visible } from '../../lib/visible.ts';
-import { note, printResult, type Io } from '../io.ts';
+import { note, plural, printResult, type Io } from '../io.ts';
 import type { ShardsSummary } from './shards.ts';
 import type { Activity } from '../../core/operations.ts';
 import { ActivityReport } from '../activity-report.ts';
 import { configOf } from '../config-options.ts';
 import { StatusLine } from '../status-line.ts';
 
+/** Milliseconds between two lines of progress. */
+const EVERY_MS = 2000;
+/** Users named for one reason; the file and `--json` name all of them. */
+const NAMED = 50;
+
 export function showSummary(io: Io, summary: BackfillSummary, out: string, json: boolean): void {
   const { rejects, unknown_fields: unknown, files, outcomes } = summary;
-  // Who is not connected has no history to fetch.
-  const ok = outcomes.failed === 0 && outcomes.not_pulled === 0 && rejects === 0;
-  if (unknown.length > 0) note(io, `in extra, without a column or not fitting it: ${unknown.join(', ')}`);
-  name(io, 'failed', summary.failed_users);
-  name(io, 'the rows of before stay', summary.kept_users);
-  name(io, 'not connected', summary.not_connected_users);
-  name(io, 'not pulled', summary.not_pulled_users);
-  const wrote = files.map((file) => visible(`wrote      ${file}`));
+  const ok = isComplete(outcomes, rejects);
+  if (unknown.length > 0)
+    note(io, `in extra, without a column or with a value of another type: ${unknown.join(', ')}`);
+  nameUsers(io, 'failed', summary.failed_users);
+  nameUsers(io, 'the earlier rows stay', summary.kept_users);
+  nameUsers(io, 'not connected', summary.not_connected_users);
+  nameUsers(io, 'not pulled', summary.not_pulled_users);
+  const wrote = files.map((file) => `wrote      ${file}`);
   printResult(io, { json }, { ok, ...summary }, ...countsOf(summary), ...wrote);
-  if (outcomes.failed + outcomes.not_pulled > 0) showNext(io, summary.to_trigger, out);
+  if (outcomes.failed + outcomes.not_pulled > 0) note(io, nextStep(summary.to_trigger, out));
   io.setExit(ok ? EXIT.done : EXIT.partial);
 }
 
-/** What gets those who failed. */
-function showNext(io: Io, toTrigger: number, out: string): void {
+/** Users who are not connected have no history. */
+function isComplete({ failed, not_pulled: unpulled }: BackfillSummary['outcomes'], rejects: number): boolean {
+  return failed === 0 && unpulled === 0 && rejects === 0;
+}
+
+/** How to fetch the users who failed. */
+function nextStep(toTrigger: number, out: string): string {
   if (isStoreUrl(out)) {
     const trigger = toTrigger > 0 ? ' and --trigger' : '';
     const next = `fetch those who failed to another --out, with --user or --users-file${trigger}`;
-    return note(io, visible(`nothing in ${out} is overwritten: ${next}`));
+    return `nothing in ${out} is overwritten: ${next}`;
   }
-  const triggers =
-    toTrigger > 0 ? `, and triggers ${toTrigger} ${toTrigger === 1 ? 'pull' : 'pulls'} again` : '';
-  note(io, visible(`${resumeOf(out)} asks again for those who failed${triggers}`));
+  const triggers = toTrigger > 0 ? `, and triggers ${plural(toTrigger, 'pull')} again` : '';
+  return `${resumeOf(out)} asks again for those who failed${triggers}`;
 }
 
-/** The command that a shell takes. */
+/** The command to resume, quoted for a shell. */
 function resumeOf(out: string, ...flags: readonly string[]): string {
   const quoted = /^[\w@%+=:,./-]+$/.test(out) ? out : `'${out.replaceAll("'", "'\\''")}'`;
   return ['millrace backfill', ...flags, '--resume --out', quoted].join(' ');
 }
 
-/** Users named for one reason; the file and `--json` name all of them. */
-const NAMED = 50;
-
-function name(io: Io, what: string, users: readonly string[]): void {
+function nameUsers(io: Io, what: string, users: readonly string[]): void {
   for (const user of users.slice(0, NAMED)) note(io, `${what}: ${user} (the reason is in _backfill.ndjson)`);
   if (users.length > NAMED) note(io, `${what}: and ${users.length - NAMED} more, all in _backfill.ndjson`);
 }
 
 export function showShards(io: Io, summary: ShardsSummary, out: string, json: boolean): void {
   const { shards, incomplete, failing, rejects, outcomes } = summary;
-  const isComplete = incomplete.length === 0;
-  const ok = isComplete && outcomes.failed === 0 && outcomes.not_pulled === 0 && rejects === 0;
+  const ok = incomplete.length === 0 && isComplete(outcomes, rejects);
   for (const folder of incomplete) note(io, `not complete: ${folder}`);
   for (const folder of failing) {
     const next = isStoreUrl(out) ? '' : ` (${resumeOf(join(out, folder))} asks again)`;
-    note(io, visible(`users failed in ${folder}${next}`));
+    note(io, `users failed in ${folder}${next}`);
   }
   const complete = `shards     ${shards - incomplete.length} of ${shards} complete`;
   printResult(io, { json }, { ok, ...summary }, complete, ...countsOf(summary));
   io.setExit(ok ? EXIT.done : EXIT.partial);
 }
 
-/** What the service has pulled, and nobody has fetched. */
+/** For --trigger-only: the pulls of the service. */
 export function showPulled(io: Io, summary: PulledSummary, out: string, json: boolean): void {
   const { files: _, ...shown } = summary;
   const ok = summary.failed === 0 && summary.not_pulled === 0;
   for (const { connection, status, reason } of summary.unpulled.slice(0, NAMED))
-    note(io, visible(`${status.replace('_', ' ')}: ${connection}: ${reason}`));
+    note(io, `${status.replace('_', ' ')}: ${connection}: ${reason}`);
   const pulls = `pulls      ${outcomesOf({ ...summary, done: summary.pulled })}`;
   printResult(io, { json }, { ok, ...shown }, `users      ${summary.users}`, pulls);
-  if (!ok && !isStoreUrl(out)) note(io, visible(`${resumeOf(out, '--trigger-only')} triggers these again`));
+  if (!ok && !isStoreUrl(out)) note(io, `${resumeOf(out, '--trigger-only')} triggers these again`);
   io.setExit(ok ? EXIT.done : EXIT.partial);
 }
 
-function countsOf({
-  users,
-  meals,
-  meal_items: items,
-  rejects,
-  outcomes,
-}: BackfillSummary | ShardsSummary): string[] {
+function countsOf(summary: BackfillSummary | ShardsSummary): string[] {
+  const { users, meals, meal_items: items, rejects, outcomes } = summary;
   return [
     `users      ${users}`,
     `outcomes   ${outcomesOf(outcomes)}`,
@@ -97,22 +96,19 @@ function outcomesOf(outcomes: BackfillSummary['outcomes']): string {
   return `${done} done, ${failed} failed, ${unconnected} not connected, ${unpulled} not pulled`;
 }
 
-/** Milliseconds between two lines. */
-const EVERY = 2000;
-
-/** Writes a line of progress now and then; each phase has a pace of its own. */
+/** Writes a line of progress every two seconds, and one at each change of phase. */
 export function backfillProgress(io: Io): (progress: BackfillProgress) => void {
-  let status = new StatusLine(io, EVERY);
+  let status = new StatusLine(io, EVERY_MS);
   let phase = '';
   return (progress) => {
     const { done, left, text } = describe(progress);
     const isNew = progress.phase !== phase;
-    if (isNew) [phase, status] = [progress.phase, new StatusLine(io, EVERY)];
+    if (isNew) [phase, status] = [progress.phase, new StatusLine(io, EVERY_MS)];
     status.show(() => `${phase.padEnd(8)} ${text}${status.pace(done, done + left)}`, isNew || left === 0);
   };
 }
 
-/** What a running receiver is told of a backfill, for its console; null where no config says which receiver that is. */
+/** Reports the backfill to the receiver of the config; null without a config. */
 export function backfillReport(io: Io, config: string | undefined, title: string): ActivityReport | null {
   try {
     const loaded = configOf({ config }, io);
@@ -123,7 +119,7 @@ export function backfillReport(io: Io, config: string | undefined, title: string
   }
 }
 
-export function newsOf(progress: BackfillProgress): Pick<Activity, 'done' | 'total' | 'detail'> {
+export function activityOf(progress: BackfillProgress): Pick<Activity, 'done' | 'total' | 'detail'> {
   const { done, left, text } = describe(progress);
   const total = progress.phase === 'write' ? null : done + left;
   return { done, total, detail: `${progress.phase}: ${text}` };

@@ -10,12 +10,12 @@ import type { ObjectStore } from '../../core/storage.ts';
 import { usageError } from '../io.ts';
 import { withStore, type Settings } from '../places.ts';
 
-/** What the shards of one backfill have come to. */
+/** Totals of all shards of a backfill. */
 export interface ShardsSummary {
   readonly shards: number;
-  /** Folders of those that are not complete, sorted. */
+  /** Folders of incomplete shards, sorted. */
   readonly incomplete: readonly string[];
-  /** Folders of those with users who failed or were not pulled, sorted. */
+  /** Folders with users who failed or were not pulled, sorted. */
   readonly failing: readonly string[];
   readonly users: number;
   readonly meals: number;
@@ -24,10 +24,10 @@ export interface ShardsSummary {
   readonly outcomes: Readonly<Record<Outcome['status'], number>>;
 }
 
-/** The text of `_backfill.ndjson` of each shard that is complete, by folder; null for one that is not. */
+/** `_backfill.ndjson` of each shard by folder; null for an incomplete shard. */
 type Texts = ReadonlyMap<string, string | null>;
 
-/** @throws MillraceError usage when there are no shards, or those of several backfills */
+/** @throws MillraceError usage when there are no shards, or shards of several backfills */
 export async function summariseShards(
   out: string,
   storage: Settings,
@@ -42,7 +42,7 @@ export async function summariseShards(
   const other = all.find(({ of }) => of !== first.of);
   if (other !== undefined)
     throw usageError(
-      `${out} has shards of two backfills, ${shardFolder(first)} and ${shardFolder(other)}: keep each in a place of its own`,
+      `${out} has shards of two backfills, ${shardFolder(first)} and ${shardFolder(other)}: keep each in its own folder`,
     );
   const numbers = Array.from({ length: first.of }, (_, index) => index + 1);
   const folders = numbers.map((number) => shardFolder({ number, of: first.of }));
@@ -88,7 +88,7 @@ async function textsInStore(store: ObjectStore, signal: AbortSignal): Promise<Te
   for (const folder of new Set([...keys].map((key) => key.split('/')[0] ?? ''))) {
     if (shardOf(folder) === null) continue;
     const outcomes = `${folder}/${OUTCOMES}`;
-    // The list of the files is put last.
+    // files.json is uploaded last.
     const isWhole = keys.has(`${folder}/_backfill/files.json`) && keys.has(outcomes);
     texts.set(folder, isWhole ? (await readWhole(store, outcomes, signal)).toString() : null);
   }

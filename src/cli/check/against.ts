@@ -17,27 +17,25 @@ import { compileRoutes } from '../../deliver/routes/table.ts';
 import { createValidator } from '../../receive/validate/envelope.ts';
 import { configIfAny, withRedactions } from '../config-options.ts';
 import { placed } from '../file-reports.ts';
-import { type Io, note } from '../io.ts';
+import type { Io } from '../io.ts';
 import { openerOf } from '../key-options.ts';
 import { openOperations } from '../operations.ts';
 import { StatusLine } from '../status-line.ts';
 
-/** An event of the past, as far as a config decides about it. */
+/** What routing needs of an event. */
 interface PastEvent {
   readonly id: string;
   readonly type: string;
   readonly body: Buffer;
 }
 
-const PROGRESS_EVERY = 100_000;
-/** Problems named on stderr; the rest are counted. */
+/** Unreadable records named on stderr. */
 const NAMED = 10;
 
 /**
- * Sends the events of an archive, or of the journal, through two configs, and counts where they part. Nothing is sent,
- * opened or changed; a journal is only read.
- * @param against a path, or `journal`
- * @param current null when there is nothing to compare with: then the counts say where the events would go
+ * Routes the events of an archive or of the journal by two configs, and counts those that go elsewhere.
+ * @param against path of an archive, or `journal`
+ * @param current null without another config; the report then says only where events go
  * @throws MillraceError archive_unreadable, journal_missing, journal_in_use, receiver_unreachable
  */
 export async function checkAgainst(
@@ -47,12 +45,13 @@ export async function checkAgainst(
   current: LoadedConfig | null,
 ): Promise<AgainstReport> {
   const before = current ?? next;
-  // Events that were accepted under an envelope section are judged by it again only if the other one may differ.
+  // Under the same envelope section all events are valid, as they were when they came.
   const [was, is] = [before, next].map(({ config }) => JSON.stringify(config.envelope));
-  const judge = current === null || was !== is;
-  const [then, now] = [fateUnder(before.config, judge), fateUnder(next.config, judge)];
+  const validates = current === null || was !== is;
+  const [then, now] = [fateUnder(before.config, validates), fateUnder(next.config, validates)];
   const comparison = new Comparison();
-  const name = new StatusLine(io).atMost(NAMED);
+  const status = new StatusLine(io);
+  const name = status.atMost(NAMED);
   let unreadable = 0;
   const onProblem = (where: string): void => {
     unreadable += 1;
@@ -64,8 +63,9 @@ export async function checkAgainst(
     for await (const event of events) {
       io.signal.throwIfAborted();
       comparison.add(event, then(event), now(event));
-      if (comparison.events % PROGRESS_EVERY === 0) note(io, `${comparison.events} events read`);
+      status.show(() => `${comparison.events} events read${status.pace(comparison.events, null)}`);
     }
+    status.clear();
   } catch (error) {
     if (!io.signal.aborted) throw error;
     throw new MillraceError('interrupted', `after ${comparison.events} events`, { cause: error });
@@ -84,10 +84,7 @@ export async function checkAgainst(
   };
 }
 
-/**
- * The config to compare with: the one named, else the one that is in force by its place. Null when that is the new one
- * itself, or there is none.
- */
+/** The config of --current, else the usual one; null when there is none, or it is the new config itself. */
 export async function currentConfig(
   io: Io,
   named: string | undefined,
@@ -98,9 +95,10 @@ export async function currentConfig(
   return withRedactions(current, io);
 }
 
-function fateUnder(config: Config, judge: boolean): (event: PastEvent) => Fate {
+/** @param validates whether the envelope section can quarantine events */
+function fateUnder(config: Config, validates: boolean): (event: PastEvent) => Fate {
   const fateOf = fatesBy(compileRoutes(config.routes));
-  if (!judge) return ({ type }) => fateOf(type);
+  if (!validates) return ({ type }) => fateOf(type);
   const validate = createValidator(config.envelope);
   return ({ body }) => {
     const verdict = validate(body);
@@ -126,7 +124,7 @@ async function* archiveEvents(
   }
 }
 
-/** What the journal holds now, through the receiver if one runs. What comes later is no part of it. */
+/** The events that the journal holds now. */
 async function* journalEvents(loaded: LoadedConfig): AsyncGenerator<PastEvent> {
   const { operations, close } = await openOperations(loaded);
   try {
@@ -134,7 +132,7 @@ async function* journalEvents(loaded: LoadedConfig): AsyncGenerator<PastEvent> {
     for (let after = firstSeq - 1; after < lastSeq;) {
       const page = await operations.listEvents({ after });
       for (const { key, id, event_type: type, body_base64: body = '' } of page) {
-        // What an erasure has left of an event has no id.
+        // Erased events have no id.
         if (key <= lastSeq && id !== '') yield { id, type, body: Buffer.from(body, 'base64') };
       }
       after = page.at(-1)?.key ?? lastSeq;
@@ -144,14 +142,14 @@ async function* journalEvents(loaded: LoadedConfig): AsyncGenerator<PastEvent> {
   }
 }
 
-/** What `check --against` found; its JSON is this. */
+/** The JSON of `check --against`. */
 interface AgainstReport {
   readonly against: string;
-  /** The config compared with; null when there was none. */
+  /** File of the current config; null without one. */
   readonly current: string | null;
   readonly next: string;
   readonly events: number;
-  /** Records that could not be read, and are in no count. */
+  /** Records that could not be read; the other counts do not include them. */
   readonly unreadable: number;
   /** Events that go elsewhere. */
   readonly changed: number;
@@ -160,12 +158,12 @@ interface AgainstReport {
   readonly sinks: {
     readonly added: readonly string[];
     readonly removed: readonly string[];
-    /** Names of the options that differ; never their values. */
+    /** Names of changed options; never their values. */
     readonly changed: Readonly<Record<string, readonly string[]>>;
   };
 }
 
-/** Sinks that only one of the configs has, and those that are not the same in both. */
+/** Added, removed and changed sinks. */
 function differingSinks(current: Config, next: Config): AgainstReport['sinks'] {
   const changed: Record<string, readonly string[]> = {};
   for (const [name, sink] of Object.entries(next.sinks)) {
@@ -180,7 +178,7 @@ function differingSinks(current: Config, next: Config): AgainstReport['sinks'] {
   };
 }
 
-/** What is written; a description only follows from it. */
+/** The options that the file sets. */
 function flat(
   sink: Config['sinks'][string] & { readonly description?: unknown },
 ): Readonly<Record<string, unknown>> {
@@ -238,7 +236,7 @@ function sinkLines({ sinks: { added, removed, changed } }: AgainstReport): strin
   ];
 }
 
-/** One decimal; what is not nothing is never shown as 0.0 %, nor what is not all as 100.0 %. */
+/** One decimal; only 0 is shown as 0.0 %, and only the whole as 100.0 %. */
 function percent(part: number, all: number): string {
   const share = (part / Math.max(1, all)) * 100;
   if (part > 0 && share < 0.1) return 'under 0.1 %';

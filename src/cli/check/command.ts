@@ -7,7 +7,7 @@ import { EXIT } from '../../core/errors.ts';
 import { renderRoutes } from '../../deliver/routes/explain.ts';
 import { createVerifier } from '../../receive/verify/registry.ts';
 import { CONFIG, resolvedConfigOf } from '../config-options.ts';
-import { type Io, note, print, usageError } from '../io.ts';
+import { type Io, note, print, printReport, usageError } from '../io.ts';
 import { commandOf, type OptionsOf } from '../options.ts';
 
 const HELP = `
@@ -18,13 +18,13 @@ Examples:
   millrace check --config new.yaml --against ./data/archive
   millrace check --config new.yaml --current old.yaml --against journal --exit-code
 
---against reports what this config would have done with real events, from an archive or the journal, compared with the
-current config: how many would go elsewhere, from where to where, with examples. An archive holds only events that were
-routed to it. The journal is read through the receiver if one is running. Nothing is sent or changed.
+Unset variables are only warnings: a config can be checked on a machine without its secrets.
 
-Unset variables are only warnings, so a config can be checked on a machine without its secrets.
-Exit codes: 0 the config can be used, 2 it cannot; every problem is reported on its own line. With --against: 3 some records
-could not be read, and with --exit-code 4 when events would go elsewhere.`;
+--against compares this config with the current one, by real events of an archive or the journal: how many would go elsewhere,
+from where to where, with examples. An archive holds only events that were routed to it. Nothing is sent or changed.
+
+Exit codes: 0 the config can be used, 2 it cannot; each problem is on its own line. With --against: 3 some records could not be
+read, and with --exit-code 4 when events would go elsewhere.`;
 
 const OPTIONS = {
   ...CONFIG,
@@ -42,11 +42,11 @@ export function checkCommand(io: Io): Command {
     .action(async (options: Options) => {
       const loaded = await resolvedConfigOf(options, io);
       const { signing } = loaded.config;
-      const awaited = loaded.unset.some((key) => key.startsWith('signing.secrets'));
-      if (signing.secrets.length > 0 || !awaited) createVerifier(signing);
+      const isUnset = loaded.unset.some((key) => key.startsWith('signing.secrets'));
+      if (signing.secrets.length > 0 || !isUnset) createVerifier(signing);
       const { file, config: checked } = loaded;
       const warnings = [...loaded.warnings, ...unknownNames(checked.routes)];
-      // Loaded only where there are any: the tables take their time.
+      // Loaded late, because the tables are large.
       if (checked.tables.length > 0)
         await (await import('../../tables/tables.ts')).tablesWith(checked.tables);
       for (const warning of warnings) note(io, `warning: ${warning}`);
@@ -68,10 +68,10 @@ export function checkCommand(io: Io): Command {
 }
 
 async function compare(io: Io, against: string, loaded: LoadedConfig, options: Options): Promise<void> {
-  // Needs the journal, the archive and their keys, which a config is checked without.
+  // Loaded late: checking a config needs no journal and no archive.
   const { checkAgainst, currentConfig, renderAgainst } = await import('./against.ts');
   const current = await currentConfig(io, options.current, loaded);
   const report = await checkAgainst(io, against, loaded, current);
-  print(io, options.json === true ? JSON.stringify(report, null, 2) : renderAgainst(report));
+  printReport(io, options, report, () => renderAgainst(report));
   if (options.exitCode === true && report.changed > 0) io.setExit(EXIT.difference);
 }

@@ -9,25 +9,27 @@ import { EXIT, MillraceError } from '../../core/errors.ts';
 import type { Operations } from '../../core/operations.ts';
 import { newSecret } from '../../core/secrets.ts';
 import { countArchive, type DemoCounts } from './count.ts';
-import { DEMO_BODY_LIMIT, demoRequests, Tally, type DemoRequest } from './requests.ts';
+import { DEMO_BODY_LIMIT, DemoAnswers, demoRequests, type DemoRequest } from './requests.ts';
 import { demoHistory, type DemoHistory } from './history.ts';
-import { note, printResult, type Io } from '../io.ts';
+import { note, plural, printResult, type Io } from '../io.ts';
 import { createLog } from '../log.ts';
 import { commandOf, type OptionsOf, readBy, wholeNumber } from '../options.ts';
 import { withPlaces } from '../places.ts';
 import { Sender } from '../sender.ts';
+import { StatusLine } from '../status-line.ts';
 
 const HELP = `
 Examples:
   millrace demo
   millrace demo --events 5000 --json
 
-Starts a receiver on a free port with a secret made for the occasion, sends it signed events of the documented types
-and, beside them, duplicates, forged, stale, invalid and oversized ones. A stand-in of the service sends its own, has its
-bulk pull triggered and followed, and its meals land in tables. Then the demo waits for delivery, stops the receiver and
-counts from the files themselves. Exit codes: 0 the counts add up, 1 they do not, 2 usage.`;
+Starts a receiver on a free port with a new secret, and sends it signed events of the documented types, with duplicates, forged,
+stale, invalid and oversized ones among them. A stand-in of the service sends events too, and its history is fetched into tables.
+Then the demo waits for delivery, stops the receiver, and counts the events in the files.
 
-/** Connections of the sender: as many as a busy service would hold open. */
+Exit codes: 0 the counts add up, 1 they do not, 2 usage.`;
+
+/** Connections of the sender. */
 const CONNECTIONS = 16;
 
 const OPTIONS = {
@@ -50,21 +52,21 @@ async function runDemo(io: Io, events: number): Promise<DemoCounts> {
   const folder = await mkdtemp(join(tmpdir(), 'millrace-demo-'));
   const app = await startDemoApp(io, folder);
   note(io, `receiver   ${app.url}`);
-  const tally = new Tally();
+  const answers = new DemoAnswers();
   let history: DemoHistory;
   try {
-    await send(io, app.url, demoRequests(events, app.secret), tally);
-    note(io, `answered   ${tally.sent} requests`);
+    await send(io, app.url, demoRequests(events, app.secret), answers);
+    note(io, `answered   ${answers.sent} requests`);
     note(io, 'history    a bulk pull from a stand-in of the service');
     history = await demoHistory(app, folder, io.signal);
     await untilDelivered(app.operations, io.signal);
   } finally {
     await app.stop(AbortSignal.timeout(30_000));
   }
-  return withPlaces(null, (places) => countArchive(app.archive, places, tally, history));
+  return withPlaces(null, (places) => countArchive(app.archive, places, answers, history));
 }
 
-/** A whole receiver below `folder`, on free ports, with a secret of its own. */
+/** A receiver with all its data below `folder`. */
 async function startDemoApp(
   io: Io,
   folder: string,
@@ -79,7 +81,7 @@ async function startDemoApp(
     erasure: { path: join(folder, 'erasure') },
     sinks: { archive: { type: 'files', path: archive } },
   });
-  // No environment: a demo must not pick up what is meant for production.
+  // Without the environment: a demo must not use production secrets.
   const app = await startApp(await resolveText(text, { file: 'demo.yaml', env: {} }), {
     log: createLog(io, { level: 'error' }),
     onFailure: (error) => {
@@ -89,32 +91,37 @@ async function startDemoApp(
   return { ...app, secret, archive };
 }
 
-async function send(io: Io, url: string, requests: Iterable<DemoRequest>, tally: Tally): Promise<void> {
+async function send(
+  io: Io,
+  url: string,
+  requests: Iterable<DemoRequest>,
+  answers: DemoAnswers,
+): Promise<void> {
   const sender = new Sender(url, CONNECTIONS);
+  const status = new StatusLine(io);
   const running = new Set<Promise<void>>();
-  const failures: unknown[] = [];
+  let failure: unknown = null;
   try {
     for (const request of requests) {
       if (io.signal.aborted) throw unfinished();
       await sender.room(CONNECTIONS * 4);
       const done: Promise<void> = sender
         .send(request)
-        .then((answer) => tally.count(request, answer))
-        .catch((error: unknown) => void failures.push(error))
+        .then((answer) => answers.count(request, answer))
+        .catch((error: unknown) => void (failure ??= error))
         .finally(() => running.delete(done));
       running.add(done);
-      if (tally.sent > 0 && tally.sent % 1000 === 0) note(io, `answered   ${tally.sent}`);
+      status.show(() => `answered   ${answers.sent}`);
     }
     await Promise.all(running);
-    // After all the others: an event can only come again once it came.
-    for (const request of tally.repeats()) tally.count(request, await sender.send(request));
+    for (const request of answers.repeats()) answers.count(request, await sender.send(request));
   } finally {
+    status.clear();
     await sender.close();
   }
-  if (failures.length > 0) throw failures[0];
+  if (failure !== null) throw failure;
 }
 
-/** Resolves when no sink has a backlog. */
 async function untilDelivered(operations: Operations, signal: AbortSignal): Promise<void> {
   for (;;) {
     const { journal } = await operations.status();
@@ -137,7 +144,7 @@ function render(counts: DemoCounts): string {
     `duplicates   ${duplicates}   (answered 200, not forwarded again)`,
     `quarantined  ${quarantined}   (authentic, but invalid: kept apart)`,
     `refused      ${refused}   (forged, stale or too large)`,
-    `delivered    ${delivered}   in ${files} ${files === 1 ? 'file' : 'files'} below ${archive}`,
+    `delivered    ${delivered}   in ${plural(files, 'file')} below ${archive}`,
     `history      ${history.meals} meals with ${history.meal_items} foods of ${history.users} users in ${history.tables}`,
     `             plus ${history.events} events that the stand-in of the service signed and sent`,
     ...problems.map((problem) => `problem      ${problem}`),

@@ -3,7 +3,7 @@ import type { Places } from '../../archive/places.ts';
 import { readArchive } from '../../archive/read.ts';
 import { verifyArchive } from '../../archive/verify.ts';
 import type { DemoHistory } from './history.ts';
-import type { Tally } from './requests.ts';
+import type { DemoAnswers } from './requests.ts';
 
 export interface DemoCounts {
   readonly ok: boolean;
@@ -17,21 +17,21 @@ export interface DemoCounts {
   readonly delivered: number;
   readonly archive: string;
   readonly files: number;
-  /** Of the service's stand-in: its own events in the archive, and the rows of its meals in the tables. */
+  /** The stand-in of the service: its events in the archive, and its meals in the tables. */
   readonly history: Omit<DemoHistory, 'events' | 'problems'> & { readonly events: number };
   /** What does not add up; empty when `ok`. */
   readonly problems: readonly string[];
 }
 
-/** Reads the archive back and holds it against the answers: each accepted event once, byte for byte, nothing else. */
+/** Compares the archive with the answers: it must have each accepted event once, byte for byte, and nothing else. */
 export async function countArchive(
   archive: string,
   places: Places,
-  tally: Tally,
+  answers: DemoAnswers,
   history: DemoHistory,
 ): Promise<DemoCounts> {
-  const problems = [...tally.problems, ...history.problems];
-  const missing = new Map([...tally.bodies, ...history.events]);
+  const problems = [...answers.problems, ...history.problems];
+  const missing = new Map([...answers.bodies, ...history.events]);
   const files = new Set<string>();
   let delivered = 0;
   let events = 0;
@@ -46,7 +46,9 @@ export async function countArchive(
     else delivered += 1;
     const expected = missing.get(id);
     if (expected === undefined)
-      problems.push(`${id}: ${tally.bodies.has(id) || history.events.has(id) ? 'twice' : 'never accepted'}`);
+      problems.push(
+        `${id}: ${answers.bodies.has(id) || history.events.has(id) ? 'twice' : 'never accepted'}`,
+      );
     else if (expected !== hash('sha256', item.body, 'hex'))
       problems.push(`${id}: other bytes than were sent`);
     missing.delete(id);
@@ -54,11 +56,11 @@ export async function countArchive(
   for (const id of missing.keys()) problems.push(`${id}: accepted, but not in the archive`);
   const report = await verifyArchive(archive, { places });
   for (const { file, code } of report.differences) problems.push(`${file}: ${code}`);
-  const { accepted, duplicate, quarantined, refused } = tally.counts;
+  const { accepted, duplicate, quarantined, refused } = answers.counts;
   const { users, meals, meal_items, tables } = history;
   return {
     ok: problems.length === 0,
-    sent: tally.sent,
+    sent: answers.sent,
     accepted,
     duplicates: duplicate,
     quarantined,

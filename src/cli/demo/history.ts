@@ -8,9 +8,9 @@ import { ServiceClient } from '../../history/service/client.ts';
 
 export interface DemoHistory {
   readonly users: number;
-  /** SHA-256 of the body by id, of every event of the service's own that was accepted. */
+  /** SHA-256 of the body by id, for each accepted event of the stand-in. */
   readonly events: ReadonlyMap<string, string>;
-  /** Rows counted in the tables' files. */
+  /** Rows in the files of the tables. */
   readonly meals: number;
   readonly meal_items: number;
   /** Folder of the tables. */
@@ -21,13 +21,10 @@ export interface DemoHistory {
 const USERS = 20;
 const PROVIDER = 'made_up';
 const DAYS = { since: '2026-01-01', until: '2026-01-10' };
-/** The service takes minutes for so many triggers; its clock runs faster here. */
+/** Speeds up the clock of the stand-in: the service takes minutes for a pull. */
 const SPEED = 100_000;
 
-/**
- * A stand-in of the service sends its signed webhooks to the receiver, has its bulk pull triggered and followed to the
- * end, and its meals end up in tables.
- */
+/** Starts a stand-in of the service that sends events to the receiver, and fetches its meals into tables. */
 export async function demoHistory(
   receiver: { readonly url: string; readonly secret: string },
   folder: string,

@@ -3,7 +3,6 @@ import { madeUpEvent, newDeliveryId } from '../../sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../../receive/verify/sign-standard-webhooks.ts';
 import type { Answer, Request } from '../sender.ts';
 
-/** What a request is meant to be answered with. */
 export type Expected = 'accepted' | 'duplicate' | 'quarantined' | 'refused';
 
 export interface DemoRequest extends Request {
@@ -11,15 +10,15 @@ export interface DemoRequest extends Request {
   readonly expected: Expected;
 }
 
-/** One bad request of each kind for this many good ones. */
+/** Good requests for one bad request of each kind. */
 const GOOD_FOR_ONE_BAD = 50;
-/** One event in this many comes a second time. */
+/** Accepted events for one that is sent a second time. */
 const GOOD_FOR_ONE_REPEAT = 20;
-/** The demo's receiver takes less than this. */
+/** Largest body that the demo's receiver accepts. */
 export const DEMO_BODY_LIMIT = 64 * 1024;
 const STALE_MS = 3_600_000;
 
-/** N good events, bad ones of every kind strewn among them. */
+/** N good requests, with bad ones of every kind among them. */
 export function* demoRequests(events: number, secret: string): Generator<DemoRequest> {
   for (let n = 0; n < events; n += 1) {
     yield good(n, secret);
@@ -49,11 +48,11 @@ function* bad(n: number, secret: string): Generator<DemoRequest> {
   yield signed(Buffer.from('{"event_type": not JSON'), 'quarantined');
 }
 
-/** Counts the answers, and remembers what was accepted: the files have to hold exactly that. */
-export class Tally {
+/** Counts the answers, and remembers the accepted events. */
+export class DemoAnswers {
   sent = 0;
   readonly counts: Record<Expected, number> = { accepted: 0, duplicate: 0, quarantined: 0, refused: 0 };
-  /** SHA-256 of the body by delivery id, of every event answered `accepted`. */
+  /** SHA-256 of the body by delivery id, for each accepted event. */
   readonly bodies = new Map<string, string>();
   readonly problems: string[] = [];
   readonly #repeats: DemoRequest[] = [];
@@ -73,7 +72,7 @@ export class Tally {
       this.#repeats.push({ ...request, expected: 'duplicate' });
   }
 
-  /** Requests to send once more, exactly as they were. */
+  /** Accepted requests to send a second time. */
   repeats(): readonly DemoRequest[] {
     return this.#repeats;
   }

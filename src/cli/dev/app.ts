@@ -11,14 +11,14 @@ import type { Io } from '../io.ts';
 import { createLog } from '../log.ts';
 
 export interface DevOptions {
-  /** Everything it keeps lies below. */
+  /** Folder of all its data. */
   readonly folder: string;
-  /** 0 takes any free one; so does null when the usual one is taken. */
+  /** 0 is any free port; null is the usual port, or a free one when that is taken. */
   readonly port: number | null;
   readonly adminPort: number | null;
   readonly servicePort: number | null;
   readonly users: number;
-  /** Milliseconds between two events of the stand-in; 0 sends none. */
+  /** Milliseconds between two events of the stand-in; 0 for none. */
   readonly every: number;
 }
 
@@ -27,7 +27,7 @@ export interface DevApp {
   readonly app: App;
   readonly sandbox: Sandbox;
   readonly secret: string;
-  /** The receiver's config file, for other commands. It holds the secret. */
+  /** The receiver's config file; it contains the secret. */
   readonly config: string;
   /** Rejects when the journal can no longer be trusted. */
   readonly failed: Promise<never>;
@@ -35,7 +35,7 @@ export interface DevApp {
 }
 
 const USUAL = { receiver: 8080, admin: 9090, service: 8090 };
-/** Files are finished this soon, so that there is something to read. */
+/** Closes files early, so that there is something to read. */
 const ROTATE = '10s';
 
 /** @throws MillraceError address_unavailable, journal_in_use, folder_unwritable */
@@ -53,7 +53,7 @@ export async function startDev(io: Io, options: DevOptions): Promise<DevApp> {
   try {
     const text = devConfig({ folder, port, adminPort, secret, sandbox });
     await mkdir(folder, { recursive: true, mode: 0o750 });
-    // No environment: what is meant for production has no place here.
+    // Without the environment: production secrets must not be used.
     const loaded = await resolveText(text, { file: config, env: {} });
     app = await startApp(loaded, {
       log: createLog(io, { level: 'warn' }),
@@ -64,7 +64,7 @@ export async function startDev(io: Io, options: DevOptions): Promise<DevApp> {
     await sandbox.stop();
     throw error;
   }
-  // Only now: the receiver's address was not known before.
+  // The receiver's address is known only now.
   sandbox.state.endpoints.create(sandbox.teamId, { url: app.url, secret });
   return {
     app,
@@ -79,14 +79,15 @@ export async function startDev(io: Io, options: DevOptions): Promise<DevApp> {
   };
 }
 
-function devConfig(parts: {
+interface ConfigParts {
   readonly folder: string;
   readonly port: number;
   readonly adminPort: number;
   readonly secret: string;
   readonly sandbox: Sandbox;
-}): string {
-  const { folder, port, adminPort, secret, sandbox } = parts;
+}
+
+function devConfig({ folder, port, adminPort, secret, sandbox }: ConfigParts): string {
   const follow = { path: join(folder, 'history'), baseUrl: sandbox.url, apiKey: sandbox.apiKey };
   const config = {
     server: { host: '127.0.0.1', port },
@@ -103,10 +104,10 @@ function devConfig(parts: {
       { match: '*', to: 'archive' },
     ],
   };
-  return `# Made by \`millrace dev\`, anew at each start. The secret guards made-up data only.\n${stringify(config)}`;
+  return `# Written by \`millrace dev\` at each start. The secret guards made-up data only.\n${stringify(config)}`;
 }
 
-/** The usual port, or 0 for any other when something listens there already. */
+/** The usual port, or 0 when it is taken. */
 async function usualOrFree(port: number): Promise<number> {
   const probe = createServer();
   const free = await new Promise<boolean>((resolve) => {
@@ -114,8 +115,6 @@ async function usualOrFree(port: number): Promise<number> {
     probe.listen(port, '127.0.0.1', () => resolve(true));
   });
   if (!free) return 0;
-  await new Promise((resolve) => {
-    probe.close(resolve);
-  });
+  await probe[Symbol.asyncDispose]();
   return port;
 }

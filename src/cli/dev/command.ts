@@ -18,9 +18,9 @@ Examples:
   millrace dev --folder /tmp/millrace-dev --port 0 --every 0 --json
 
 Starts a receiver with a new secret, a stand-in of the service that sends signed events of made-up users, an archive whose
-files are closed every 10 seconds, tables for completed pulls, and the console. Ports default to 8080, 9090 and 8090, or to any
-free port if one of those is taken. All data is in --folder and is kept for the next start. Prints all addresses to stdout,
-with a request to try. Ctrl-C flushes what was received, then stops.`;
+files are closed every 10 seconds, tables of completed pulls, and the console. The ports are 8080, 9090 and 8090, or free ones
+if these are taken. All data is in --folder and is kept for the next start. Prints all addresses, and a request to try. Ctrl-C
+flushes and stops.`;
 
 const anyPort = wholeNumber(0, 65_535);
 const OPTIONS = {
@@ -74,7 +74,7 @@ function render(dev: DevApp, every: number, io: Io): string {
   const shown = describe(dev);
   const facts = Object.entries(shown).map(([name, value]) => `${name.padEnd(9)} ${value}`);
   const program = programName(process.cwd(), io);
-  // Commands find the config where it usually is.
+  // Other commands find the default folder without --config.
   const named = resolve(dev.config) === resolve(DEV) ? '' : ` --config ${word(dev.config)}`;
   const sends = every === 0 ? 'no events of its own' : `a signed event every ${formatDuration(every)}`;
   return [
@@ -93,7 +93,7 @@ function render(dev: DevApp, every: number, io: Io): string {
   ].join('\n');
 }
 
-/** A whole request that the receiver takes. */
+/** A signed request for the shell. */
 function curl({ app, secret }: DevApp): string {
   const { id, body } = madeUpEvent(0, 'lab_report.parsing_job.created');
   const headers = Object.entries(signStandardWebhooks(secret, id, Date.now(), body));

@@ -19,41 +19,42 @@ Examples:
   millrace erase --cancel 6b0e9a52-0000-4000-8000-0000000000aa
   millrace erase --run                from a timer, where no receiver runs
 
-Removes a user from the journal, quarantine, dead letters, archives, kept events and tables, spools (those too that sinks of
-earlier configs have left beside the journal or the spools of today), what replays have noted there, archives that sinks of earlier
-configs and replays have written (noted in erasure.path/heads before their first byte; one that is not there is waited for: remove its note if it is gone for good), and what backfill,
-pull and reconcile --fill have written with this config (listed in outputs.jsonl in erasure.path), and drops later events of that user. Delta Lake tables are rewritten, and lose their older versions. A request is due after erasure.grace (7d); until then --cancel leaves everything unchanged. A running receiver runs
-due erasures itself. After the erasure --cancel only accepts new events of the user again. The receipt lists files, counts and
-hashes, without the id. Its not_searched lists databases, Parquet, file archives (.zip, .tgz), targets of symbolic links, names of
-files, and types and teams in manifests, that hold the id, and
-tables with rows that do not say whose they are (insurance, parsing jobs and their results of earlier versions): recreate those. List other folders
-to search in erasure.folders. What brokers, endpoints and sink modules that name no folder were sent is theirs to erase: the receipt names these sinks in not_reached.
+Removes a user from the journal, quarantine, dead letters, archives, kept events, tables, spools and the state of replays, also
+where sinks and replays of earlier configs wrote (noted in erasure.path/heads) and where backfill, pull and reconcile --fill wrote
+with this config (noted in outputs.jsonl in erasure.path). A noted archive that is missing is waited for: delete its note if the
+archive is gone. List other folders to search in erasure.folders. Later events of the user are dropped.
 
-A user id removes that user's events with all they contain; --client-user selects by the team's own id instead. Events of
-another user stay. Events that name no user are removed when they contain the id: a UUID anywhere, in any case, escaped, in
-nested JSON, as a URN, in prose, in UTF-16; another id as a whole JSON text, or in prose when it has six or more characters,
-not only letters, and no spaces. Ids that are base64 or percent-encoded, encrypted or compressed inside a body are not found,
-nor ids in sealed records that name no user. In object stores each object that holds the user is replaced, and its old versions and
-soft-deleted copies are removed; those that a lock or a retention rule of the store keeps are named in not_searched. --service also asks the service to delete the user (with --cancel: to undo it).
+A request is due after erasure.grace (7d). Until then --cancel leaves everything unchanged; after the erasure it only accepts new
+events of the user. A running receiver runs due erasures itself. The receipt lists files, counts and hashes, without the id.
 
-Exit codes: 0 done, 1 failed, 2 usage or config, 3 something could not be reached (the next run retries it) or not searched
-(the receipt lists it).`;
+A user id removes all events of that user; --client-user selects by the team's own id. Events of other users stay. Events that
+name no user are removed when they contain the id: a UUID anywhere, in any case, escaped, in nested JSON, as a URN, in prose, in
+UTF-16; another id as a whole JSON text, or in prose when it has six or more characters, not only letters, and no spaces. Not found
+are ids inside a body that are base64 or percent-encoded, encrypted or compressed, and ids in sealed records that name no user.
+
+Delta Lake tables are rewritten without their older versions. In object stores old versions and soft-deleted copies are removed
+too. The receipt names in not_searched what an erasure cannot search or remove: databases, Parquet, file archives (.zip, .tgz),
+targets of symbolic links, file names, types and teams in manifests, tables without a user (insurance, parsing jobs), and objects
+that a lock or a retention rule keeps. It names in not_reached the sinks whose events are elsewhere: brokers, endpoints, and
+modules without a folder. --service also asks the service to delete the user (with --cancel: to undo it).
+
+Exit codes: 0 done, 1 failed, 2 usage or config, 3 something could not be reached (the next run retries it) or not searched (the
+receipt lists it).`;
 
 const OPTIONS = {
   '--client-user': 'the ids are client user ids',
   '--team <id>': 'only data of this team',
   '--now': 'erase at once, without the grace period',
-  '--cancel': 'cancel the request; after the erasure: accept new events of the user again',
+  '--cancel': 'cancel the request; after the erasure: accept events of the user again',
   '--list': 'list waiting requests and hashes of erased users',
   '--run': 'run the erasures that are due',
   '--service': 'also ask the service to delete the user (with --cancel: to undo it)',
   ...CONFIG,
-  '--json': 'print JSON: requests; receipts, what is left, sinks not reached',
+  '--json': 'print JSON: requests, or {receipts, left, not_reached, …}',
   ...SERVICE_OPTIONS,
 };
 type Options = OptionsOf<typeof OPTIONS>;
 
-/** Whose data is meant. */
 type Person = Omit<Subject, 'request'>;
 
 export function eraseCommand(io: Io): Command {
@@ -96,11 +97,11 @@ async function idsOf(io: Io, given: readonly string[]): Promise<string[]> {
 
 async function ask(io: Io, erasures: Erasures, subject: Person, options: Options): Promise<void> {
   const request = await erasures.request(subject, options.now === true);
-  // Ours first: a request that is on disk is carried out whatever becomes of the call.
+  // First our own request: once it is on disk it is carried out, even if the service fails.
   if (options.service === true) await askService(io, options, ({ users }) => users.delete(subject.id));
   if (options.now === true) return;
   const { request: id, due_at } = request;
-  const words = `request ${id}: due ${due_at}; until then \`millrace erase --cancel\` takes it back`;
+  const words = `request ${id}: due ${due_at}; until then \`millrace erase --cancel\` cancels it`;
   printResult(io, options, { request: id, due_at }, words);
 }
 
@@ -139,7 +140,7 @@ async function list(io: Io, erasures: Erasures, options: Options): Promise<void>
 
 function showResult(io: Io, result: ErasureResult, options: Options): void {
   const { receipts, left, files_searched: files, bytes_searched: bytes } = result;
-  // Of one run they all say the same.
+  // Equal in all receipts of a run.
   const beyond = receipts[0]?.not_reached ?? [];
   for (const { store, item, requests, reason } of left)
     note(io, `not ${requests.length === 0 ? 'searched' : 'erased'}: ${store} ${item}: ${reason}`);

@@ -17,8 +17,8 @@ import { openJournal, openTopics } from '../operations.ts';
 import { StatusLine } from '../status-line.ts';
 
 /**
- * Runs `work` on the erasures of the config: through the admin API of a receiver that runs, else on the folders. The
- * journal is opened only when something is due, for opening it alone writes to it.
+ * Runs `work` on the erasures of the config: through the running receiver, else on the folders. The journal is opened only when
+ * something is due, because opening writes to it.
  */
 export async function withErasures<T>(
   loaded: ResolvedConfig,
@@ -30,13 +30,13 @@ export async function withErasures<T>(
   const status = new StatusLine(io);
   if (client !== null && (await client.isListening())) return work(watched(client, status, io.signal));
   let opened: Promise<OpenJournal | null> | null = null;
-  const say = (fields: object, message: string): void => note(io, `${message} ${JSON.stringify(fields)}`);
+  const error = (fields: object, message: string): void => note(io, `${message} ${JSON.stringify(fields)}`);
   const erasures = createErasures({
     plan: new Cell(loaded),
     users: ErasedUsers.open(config.erasure.path),
     journal: () => (opened ??= journalOf(config)),
     proof: openProof(config),
-    log: { info: () => undefined, warn: () => undefined, error: say },
+    log: { info: () => undefined, warn: () => undefined, error },
     onProgress: (progress) => show(status, progress),
     signal: io.signal,
   });
@@ -49,10 +49,10 @@ export async function withErasures<T>(
   }
 }
 
-/** Milliseconds between two questions how far a receiver is. */
-const ASK_EVERY = 500;
+/** Milliseconds between two requests for progress. */
+const ASK_EVERY_MS = 500;
 
-/** The erasures of a running receiver, which is asked how far it is while it runs them: one that hangs is not waited for. */
+/** The erasures of a running receiver. A run shows progress, and ends when the receiver stops to answer. */
 function watched(client: AdminClient, status: StatusLine, interrupt: AbortSignal): Erasures {
   const run = async (): ReturnType<Erasures['run']> => {
     const over = new AbortController();
@@ -60,19 +60,19 @@ function watched(client: AdminClient, status: StatusLine, interrupt: AbortSignal
     const erasures = client.erasures(AbortSignal.any([interrupt, signal]));
     const watch = async (): Promise<void> => {
       for (;;) {
-        await sleep(ASK_EVERY, undefined, { signal });
+        await sleep(ASK_EVERY_MS, undefined, { signal });
         const progress = await erasures.progress?.();
         if (progress && !signal.aborted) show(status, progress);
       }
     };
-    // A receiver that does not tell how far it is runs them all the same.
+    // Progress may fail while the run continues.
     const watching = watch().catch(async (error: unknown) => {
       if (!signal.aborted && !(await client.isListening())) over.abort(error);
     });
     try {
       return await erasures.run();
     } catch (error) {
-      throw interrupt.aborted ? new MillraceError('interrupted', GOES_ON, { cause: error }) : error;
+      throw interrupt.aborted ? new MillraceError('interrupted', CONTINUES, { cause: error }) : error;
     } finally {
       over.abort();
       await watching;
@@ -82,7 +82,7 @@ function watched(client: AdminClient, status: StatusLine, interrupt: AbortSignal
   return { ...client.erasures(interrupt), run };
 }
 
-const GOES_ON = 'the receiver goes on with it; `millrace erase --list` shows what waits';
+const CONTINUES = 'the receiver continues the run; `millrace erase --list` shows waiting requests';
 
 function show(status: StatusLine, { store, stores, files, total, bytes }: ErasureProgress): void {
   status.show(

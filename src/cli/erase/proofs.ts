@@ -6,50 +6,49 @@ import { parseProof, verifyProof, type Proof } from '../../privacy/receipts/proo
 import { ProvingLog } from '../../privacy/receipts/proving-log.ts';
 import { scanLog } from '../../privacy/receipts/scan.ts';
 import { note, usageError, type Io } from '../io.ts';
+import { keyWarning } from '../log-options.ts';
 
-/** What is said of entries, a line each. */
+/** Results of a verification, a line each. */
 export interface Findings {
   readonly differences: string[];
-  /** Not known, and nothing is wrong: it may be in another log than was asked. */
+  /** Entries that are not in this log; they may be in another. */
   readonly unproven: string[];
 }
 
-/** @returns a proof for each entry that has a sound one; null where neither a log nor its key was given, or the receipt says nothing of a log */
+interface LogToAsk {
+  readonly log: LogSource | null;
+  /** Key of the log; undefined trusts the key that the log names. */
+  readonly key: NoteVerifier | undefined;
+  /** Head of the log in the receipt; null in a receipt without one. */
+  readonly head: LogHead | null;
+  readonly io: Io;
+}
+
+/**
+ * Verifies that the entries are in the log.
+ * @param known proofs that the file of the receipt has, by entry
+ * @returns the valid proofs by entry; null when there is nothing to verify, or neither a log nor a key
+ */
 export async function proofsOf(
   entries: readonly string[],
   known: ReadonlyMap<string, string>,
-  {
-    log,
-    key,
-    io,
-    head,
-  }: {
-    readonly log: LogSource | null;
-    readonly key: NoteVerifier | undefined;
-    readonly io: Io;
-    readonly head: LogHead | null;
-  },
+  { log, key, head, io }: LogToAsk,
   { differences, unproven }: Findings,
 ): Promise<Map<string, string> | null> {
-  if (
-    log === null
-      ? entries.length === 0 || (known.size === 0 && key === undefined)
-      : entries.length === 0 && head === null
-  )
-    return null;
+  const hasNothing = entries.length === 0 && (log === null || head === null);
+  const hasNoKey = log === null && known.size === 0 && key === undefined;
+  if (hasNothing || hasNoKey) return null;
   const verifier = key ?? (await log?.key()) ?? null;
   if (verifier === null) throw usageError('name the key of the log: --key, or --config with receipts.path');
-  if (key === undefined) note(io, `the key is what ${log?.name} says: give --key to trust nobody there`);
+  if (key === undefined) note(io, keyWarning(log));
   const asked = log === null ? null : await askLog(log, verifier, entries, head);
-  const isOther = asked !== null && head?.origin === verifier.name && !asked.isAsSaid;
+  const isOther = asked !== null && head?.origin === verifier.name && !asked.hasHead;
   if (isOther)
-    differences.push(
-      `the log had ${head.size} entries at the time of the receipt, and other ones: it was made again`,
-    );
+    differences.push(`the log was made again: it had ${head.size} other entries at the time of the receipt`);
   const proven = new Map<string, string>();
   for (const entry of entries) {
     const text = (asked === null ? known : asked.proofs).get(entry);
-    // A log that is whole, as the receipt says it was, never had it: the receipt may name what an earlier log has.
+    // The receipt may name entries of an earlier log.
     if (asked !== null && text === undefined && !isOther) {
       unproven.push(`entry ${entry} ${elsewhere(head, verifier)}`);
       continue;
@@ -79,7 +78,7 @@ async function askLog(
   verifier: NoteVerifier,
   entries: readonly string[],
   head: LogHead | null,
-): Promise<{ readonly proofs: ReadonlyMap<string, string | null>; readonly isAsSaid: boolean }> {
+): Promise<{ readonly proofs: ReadonlyMap<string, string | null>; readonly hasHead: boolean }> {
   const wanted = new Set(entries);
   const places = new Map<string, number>();
   let root: string | null = null;
@@ -92,10 +91,10 @@ async function askLog(
   const proving = new ProvingLog(log, verifier);
   for (const [entry, index] of places)
     proofs.set(entry, await proving.proof(index, Buffer.from(entry, 'base64')));
-  return { proofs, isAsSaid: head === null || head.size === 0 || root === head.root };
+  return { proofs, hasHead: head === null || head.size === 0 || root === head.root };
 }
 
-/** A sound proof of the entry, or why it is none. */
+/** The verified proof of an entry, or why it is invalid. */
 function proofIn(
   text: string | null,
   entry: string,

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Places } from '../../archive/places.ts';
 import { readArchive } from '../../archive/read.ts';
@@ -6,7 +5,7 @@ import { inspectArchive, type VerifyOptions } from '../../archive/verify.ts';
 import { EXIT } from '../../core/errors.ts';
 import { entryOfRecord } from '../../core/receipt.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
-import { isPublicKey } from '../../core/signature.ts';
+
 import { checkReceipt, type CheckedReceipt } from '../../privacy/erase/check-receipt.ts';
 import { receiptsIn } from '../../privacy/erase/receipt.ts';
 import { isRecord } from '../../lib/is-record.ts';
@@ -17,12 +16,12 @@ import { openLog } from '../../privacy/receipts/log-source.ts';
 import { receiptsPlace } from '../../privacy/receipts/place.ts';
 import { configOf } from '../config-options.ts';
 import { placed } from '../file-reports.ts';
-import { note, print, usageError, type Io } from '../io.ts';
-import { KEY_OPTIONS, openerOf } from '../key-options.ts';
+import { note, printResult, type Io } from '../io.ts';
+import { KEY_OPTIONS, openerOf, PUBLIC_KEY } from '../key-options.ts';
 import { LOG_OPTIONS } from '../log-options.ts';
-import { commandOf, type OptionsOf, readAs, repeated } from '../options.ts';
+import { commandOf, type OptionsOf, readAs, repeated, textOrStdin } from '../options.ts';
 import { writeNew } from '../out-file.ts';
-import { storageOf, withPlaces } from '../places.ts';
+import { withArchives } from '../places.ts';
 import { proofsOf, type Findings } from './proofs.ts';
 
 const HELP = `
@@ -31,15 +30,15 @@ Examples:
   millrace erase verify receipt.json --public-key mHk3… --log http://127.0.0.1:8080/receipts --out complete.json
   millrace erase verify complete.json --public-key mHk3… --key acme.example/events+1a2b3c4d+AbCd… --archive s3://acme/archive
 
-For who checks an erasure, and is not to learn whose it was. RECEIPT is a file of erasure.path/receipts. It must be as it was signed, and say
-nothing but what receipts say. With --log, each entry that it names must be in the signed log of receipts; one that is not,
-while the log is as the receipt says it was, may be of an earlier log: ask that with --log and --key. --out keeps the proofs beside the
-receipt, and such a file is verified without the log. With --archive no record there may be one of these entries, no file may be as it was before
-the erasure, and everything must be as the manifest says. Records that are sealed without a key are counted: nobody can tell what they are.
+Lets someone verify an erasure without learning whose data it was. RECEIPT is a file of erasure.path/receipts. It must be as it was
+signed. With --log, each entry that it names must be in the signed log of receipts; an entry that is not there may be in an earlier
+log: verify again with its --log and --key. --out keeps the proofs beside the receipt, which is then verified without the log. With
+--archive, the archive must have no record of these entries and no file from before the erasure, and must match its manifest.
+Sealed records without a key are only counted.
 
---public-key is the key of receipts, from \`millrace keys public\`; --key that of the log. Have both from a place you trust: without them the
-receipt and the log vouch for themselves. Who is meant cannot be told from a receipt: entries are salted, and the salts went with the
-events; subject_hash is keyed.
+--public-key is the key of receipts, from \`millrace keys public\`; --key is the key of the log. Get both from a place you trust:
+without them the receipt and the log vouch for themselves. The receipt does not show the user: entries are salted, the salts were
+erased with the events, and subject_hash is keyed.
 
 Exit codes: 0 verified, 1 not readable, 2 usage or config, 3 entries are not proven, 4 a difference.`;
 
@@ -47,8 +46,8 @@ const OPTIONS = {
   ...KEY_OPTIONS,
   ...LOG_OPTIONS,
   '--config <file>': 'the config, for its keys, its log and its receipts',
-  '--public-key <key>': repeated('key that signs receipts; may be repeated'),
-  '--archive <place>': repeated('folder or URL of an archive; may be repeated'),
+  ...PUBLIC_KEY,
+  '--archive <place>': repeated('folder or URL of an archive'),
   '--out <file>': 'write the receipt with its proofs to this file',
   '--json':
     'print one JSON object: {receipt, signed_by, records_removed, not_searched, not_reached, entries, proven, unproven, archives, differences}',
@@ -60,11 +59,10 @@ export function eraseVerifyCommand(io: Io): Command {
     .description('verify the receipt of an erasure, without learning whose it was')
     .argument('<receipt>', 'its file, or one that --out wrote; - is standard input')
     .action(async (file: string, given: Options, command: Command) => {
-      // What stands before `verify` is taken for the command above it.
+      // Commander gives options before `verify` to `erase`.
       const options: Options = { ...command.parent?.opts(), ...given };
       const report = await verify(file, options, io);
-      if (options.json === true) print(io, JSON.stringify(report));
-      else show(io, report);
+      printResult(io, options, report, ...linesOf(report));
       if (report.differences.length > 0) io.setExit(EXIT.difference);
       else if (report.unproven.length > 0) io.setExit(EXIT.partial);
     });
@@ -74,7 +72,7 @@ interface ArchiveReport {
   readonly archive: string;
   readonly files: number;
   readonly records: number;
-  /** Sealed, without a key. */
+  /** Sealed records without a key. */
   readonly closed: number;
 }
 
@@ -84,23 +82,21 @@ interface Report extends Readonly<Record<keyof Findings, readonly string[]>> {
   readonly records_removed: number;
   readonly not_searched: readonly string[];
   readonly not_reached: readonly string[];
-  /** Of the log of receipts, that the receipt names. */
+  /** Entries of the log that the receipt names. */
   readonly entries: number;
-  /** Null when they were not looked for. */
+  /** Null when the log was not asked. */
   readonly proven: number | null;
   readonly archives: readonly ArchiveReport[];
 }
 
 async function verify(file: string, options: Options, io: Io): Promise<Report> {
-  const { publicKey = [], archive: archives = [] } = options;
-  for (const key of publicKey)
-    if (!isPublicKey(key)) throw usageError(`--public-key ${key}: not a public key`);
+  const { publicKey, archive: archives } = options;
   const config = options.config === undefined ? null : configOf(options, io).config;
   const trusted = new Set([...publicKey, ...(config === null ? [] : readProof(config).trusted)]);
   const given = receiptIn(file);
   const checked = readAs('RECEIPT', file, () => checkReceipt(given.text, trusted));
   if (trusted.size === 0)
-    note(io, `it is held to the key that it names, ${checked.signedBy ?? 'none'}: give --public-key`);
+    note(io, `verified with the key that it names itself, ${checked.signedBy ?? 'none'}: give --public-key`);
   const { receipt } = checked;
   const differences = [...checked.problems];
   const own = config === null ? null : await receiptsPlace(config, false);
@@ -120,9 +116,11 @@ async function verify(file: string, options: Options, io: Io): Promise<Report> {
   };
   const opener = await openerOf(options, io, 'nothing');
   const found: ArchiveReport[] = [];
-  await withPlaces(storageOf(options, io, archives), async (places) => {
+  await withArchives(archives, options, io, async (places) => {
     for (const archive of archives)
-      found.push(await look(archive, checked, { places, opener, trust, signal: io.signal }, differences));
+      found.push(
+        await searchArchive(archive, checked, { places, opener, trust, signal: io.signal }, differences),
+      );
   });
   if (options.out !== undefined) {
     const text = JSON.stringify({ receipt, proofs: Object.fromEntries(proofs ?? []) });
@@ -141,9 +139,9 @@ async function verify(file: string, options: Options, io: Io): Promise<Report> {
   };
 }
 
-/** A receipt by itself, or with proofs beside it. */
+/** A receipt, or a file of --out with proofs beside the receipt. */
 function receiptIn(file: string): { readonly text: string; readonly proofs: ReadonlyMap<string, string> } {
-  const text = readAs('RECEIPT', file, (path) => readFileSync(path === '-' ? 0 : path, 'utf8'));
+  const text = readAs('RECEIPT', file, textOrStdin);
   const value = jsonIn(text);
   if (!isRecord(value) || !isRecord(value['receipt'])) return { text, proofs: new Map() };
   const proofs = isRecord(value['proofs']) ? Object.entries(value['proofs']) : [];
@@ -153,22 +151,22 @@ function receiptIn(file: string): { readonly text: string; readonly proofs: Read
   };
 }
 
-/** Base64; each once: an event can have been in several places. */
+/** Entries in base64, each once: an event can have been in several files. */
 function entriesOf({ receipt }: CheckedReceipt): string[] {
   const all = receipt.items.flatMap(({ entries }) => (Array.isArray(entries) ? entries : []));
   return [...new Set(all.map(String))];
 }
 
-interface Looking extends Pick<VerifyOptions, 'trust' | 'signal'> {
+interface SearchOptions extends Pick<VerifyOptions, 'trust' | 'signal'> {
   readonly places: Places;
   readonly opener: RecordOpener | undefined;
 }
 
-/** What of the erased is still in an archive, and whether the archive is what its manifest says. */
-async function look(
+/** Verifies an archive, and looks for erased events in it. */
+async function searchArchive(
   archive: string,
   checked: CheckedReceipt,
-  { opener, ...how }: Looking,
+  { opener, ...how }: SearchOptions,
   differences: string[],
 ): Promise<ArchiveReport> {
   const entries = new Set(entriesOf(checked));
@@ -188,21 +186,23 @@ async function look(
   return { archive, files: report.files, records: report.records, closed };
 }
 
-function show(io: Io, report: Report): void {
+function linesOf(report: Report): string[] {
   const { receipt, signed_by: by, records_removed: records, entries, proven } = report;
   const { unproven, archives, differences } = report;
-  print(io, `receipt    ${receipt}: ${records} records removed, signed by ${by ?? 'nobody'}`);
-  for (const item of report.not_searched) print(io, visible(`not searched by the erasure: ${item}`));
-  for (const sink of report.not_reached) print(io, visible(`not reached by the erasure: sink ${sink}`));
-  const looked = proven === null ? 'not looked for: use --log' : `${proven} proven to be in the log`;
-  print(io, `entries    ${entries === 0 ? 'none' : `${entries}, ${looked}`}`);
-  for (const { archive, files, records: read, closed } of archives) {
-    const sealed = closed === 0 ? '' : `, ${closed} sealed without a key: what they are cannot be told`;
-    print(io, visible(`archive    ${archive}: ${files} files, ${read} records${sealed}`));
-  }
-  for (const one of unproven) print(io, visible(`open       ${one}`));
-  for (const one of differences) print(io, visible(`difference ${one}`));
+  const inLog = proven === null ? 'not verified: use --log' : `${proven} proven to be in the log`;
   const verdict =
     unproven.length === 0 ? 'the receipt is verified' : `${unproven.length} entries are not proven`;
-  print(io, differences.length === 0 ? verdict : `${differences.length} differences`);
+  return [
+    `receipt    ${receipt}: ${records} records removed, ${by === null ? 'not signed' : `signed by ${by}`}`,
+    ...report.not_searched.map((item) => `not searched by the erasure: ${item}`),
+    ...report.not_reached.map((sink) => `not reached by the erasure: sink ${sink}`),
+    `entries    ${entries === 0 ? 'none' : `${entries}, ${inLog}`}`,
+    ...archives.map(({ archive, files, records: read, closed }) => {
+      const sealed = closed === 0 ? '' : `, ${closed} sealed without a key, which could not be checked`;
+      return `archive    ${archive}: ${files} files, ${read} records${sealed}`;
+    }),
+    ...unproven.map((one) => `open       ${one}`),
+    ...differences.map((one) => `difference ${one}`),
+    differences.length === 0 ? verdict : `${differences.length} differences`,
+  ].map(visible);
 }

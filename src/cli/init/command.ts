@@ -17,10 +17,11 @@ Examples:
   millrace init --sinks files,http --routes labtest.=services,archive --run systemd
   millrace init --sinks event-hubs --run none --force
 
-Writes config/millrace.yaml, compose.yaml or millrace.service, and adds what is missing to .env (with a generated secret, to try it
-out) and .gitignore. Files that are there are replaced only with --force; variables of .env never are. Prints the next commands.
-Archives are signed, and who has the disk with the key beside them can sign what was changed: --key names a file on another disk.
---routes takes TYPES=SINKS, the first match decides; types that no rule names go to every sink.
+Writes config/millrace.yaml and compose.yaml or millrace.service, adds missing lines to .env (with a generated secret, to try it
+out) and .gitignore, and prints the next commands. Existing files are replaced only with --force; variables in .env are never
+replaced. --routes takes TYPES=SINKS, the first match decides; other types go to every sink. Someone with the key that signs
+archives can sign a changed archive: put the key on another disk with --key.
+
 Exit codes: 0 done, 1 failed, 2 usage, or a file is there already.`;
 
 const CONFIG = 'config/millrace.yaml';
@@ -36,10 +37,9 @@ const OPTIONS = {
     (option) => option,
   ),
   '--run <with>': oneOf(RUNNERS, 'what will run it'),
-  '--key <file>':
-    'file of the key that signs archives, on another disk than they are; made at the first start',
-  '--yes': 'ask nothing: what is not given is files, one route for all, compose',
-  '--force': 'replace files that are there',
+  '--key <file>': 'file of the key that signs archives, on another disk; created at the first start',
+  '--yes': 'ask nothing; the defaults are files, one route for all, compose',
+  '--force': 'replace existing files',
   '--json': 'print one JSON object: files, fill_in, next',
 };
 type Options = OptionsOf<typeof OPTIONS>;
@@ -51,11 +51,12 @@ export function initCommand(io: Io): Command {
       const plan = await planOf(options, io);
       const folder = resolve(options.folder);
       actAsOwnerOf(folder);
-      await writeTexts(folder, textsOf(plan, folder), options.force === true);
+      const texts = textsOf(plan, folder);
+      await writeTexts(folder, texts, options.force === true);
       const variables = variablesOf(plan);
       const env = await readIfAny(join(folder, '.env'));
       const set = new Map(Array.from(env.matchAll(VARIABLE), ([, name = '', value = '']) => [name, value]));
-      // An empty line for what is made up here is none; the line that is added wins.
+      // The added line of a generated value replaces an empty one: the last line wins.
       for (const { name, value = '' } of variables)
         if (set.get(name) === '' && value !== '') set.delete(name);
       await addLines(folder, '.env', envText(variables, new Set(set.keys())), PRIVATE);
@@ -63,22 +64,19 @@ export function initCommand(io: Io): Command {
       const missing = IGNORED.filter((line) => !ignored.has(line) && !ignored.has(`/${line}`));
       await addLines(folder, '.gitignore', missing.map((line) => `${line}\n`).join(''), 0o666);
       const fillIn = variables.filter(({ name, value }) => (set.get(name) ?? value ?? '') === '');
-      const files = [...textsOf(plan, folder).map(({ path }) => path), '.env', '.gitignore'];
+      const files = [...texts.map(({ path }) => path), '.env', '.gitignore'];
       const next = nextCommands(folder, io);
       if (options.json === true)
         return print(io, JSON.stringify({ files, fill_in: fillIn.map(({ name }) => name), next }));
       for (const file of files) note(io, `wrote ${relative('', join(folder, file))}`);
       for (const { name, about } of fillIn) note(io, `fill in ${name} in .env first: ${about}`);
       print(io, ['Next:', '', ...next.map((command) => `  ${command}`), ''].join('\n'));
-      note(
-        io,
-        'serve runs until Ctrl-C: give the last one in a second shell. `tail` shows what happens, live;',
-      );
-      note(io, '`flush` closes the archive’s open files, so that they can be read at once.');
+      note(io, 'serve runs until Ctrl-C: run the last command in a second shell. `tail` shows events live;');
+      note(io, '`flush` closes the open files of the archive, so that you can read them.');
     });
 }
 
-/** A variable that a line sets; a second one of the name would win. */
+/** A line of .env that sets a variable. */
 const VARIABLE = /^\uFEFF?[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=[ \t]*(.*)$/gm;
 
 async function planOf({ sinks, routes, run, key, yes }: Options, io: Io): Promise<InitPlan> {
@@ -90,15 +88,15 @@ async function planOf({ sinks, routes, run, key, yes }: Options, io: Io): Promis
   };
   if (yes !== true && io.stdin.isTTY === true) return askForPlan(io, given);
   if (yes !== true && sinks === undefined)
-    throw usageError('nobody can be asked here: add --yes, or say --sinks');
+    throw usageError('this is no terminal to ask questions: add --yes or --sinks');
   const chosen = sinks ?? ['files'];
   return { sinks: chosen, routes: readRoutes([], chosen), runner: 'compose', ...given };
 }
 
-/** Asks for what was not given, until each answer can be used. An empty answer is what stands in brackets. */
+/** Asks for missing options until each answer is valid. An empty answer means the default in brackets. */
 async function askForPlan(io: Io, given: Partial<InitPlan> & Pick<InitPlan, 'key'>): Promise<InitPlan> {
   const lines = createInterface({ input: io.stdin, output: io.stderr });
-  // An input that ends would leave the question open for ever.
+  // A question would wait forever after the end of the input.
   const ended = new AbortController();
   lines.once('close', () => ended.abort());
   const signal = AbortSignal.any([io.signal, ended.signal]);
@@ -115,7 +113,7 @@ async function askForPlan(io: Io, given: Partial<InitPlan> & Pick<InitPlan, 'key
   try {
     const sinks = given.sinks ?? (await ask(`Which sinks? ${INIT_SINKS.join(', ')}:`, 'files', readSinks));
     const names = sinks.map((sink) => NAMES[sink]).join(',');
-    const example = `such as labtest.,lab_report.=${NAMES[sinks[0] ?? 'files']}; the rest goes to every sink`;
+    const example = `such as labtest.,lab_report.=${NAMES[sinks[0] ?? 'files']}; other types go to every sink`;
     const routes =
       given.routes ??
       (await ask(`Which routes? TYPES=SINKS, a space between two, ${example}:`, `*=${names}`, (text) =>
@@ -130,7 +128,8 @@ async function askForPlan(io: Io, given: Partial<InitPlan> & Pick<InitPlan, 'key
       }));
     return { ...given, sinks, routes, runner };
   } catch (error) {
-    if (signal.aborted) throw usageError('not all was answered; nothing was written', { cause: error });
+    if (signal.aborted)
+      throw usageError('a question was not answered; nothing was written', { cause: error });
     throw error;
   } finally {
     lines.close();
@@ -145,7 +144,7 @@ function textsOf(plan: InitPlan, folder: string): readonly NewText[] {
   return [config, { path: 'millrace.service', text: unitText(plan, folder, run) }];
 }
 
-/** As they can be typed: with what has started this command, in the folder it was started for. */
+/** Commands to type next, in the current folder, with the program that runs now. */
 function nextCommands(folder: string, io: Io): readonly string[] {
   const program = programName(folder, io);
   const there = relative('', folder);

@@ -7,7 +7,7 @@ export const RUNNERS = ['compose', 'systemd', 'none'] as const;
 export type Runner = (typeof RUNNERS)[number];
 
 export interface InitRoute {
-  /** Beginnings of event types, or `*`. */
+  /** Prefixes of event types, or `*`. */
   readonly match: readonly string[];
   readonly to: readonly string[];
 }
@@ -16,7 +16,7 @@ export interface InitPlan {
   readonly sinks: readonly InitSink[];
   readonly routes: readonly InitRoute[];
   readonly runner: Runner;
-  /** Absolute path of the file of the key that signs archives; null where it lies beside them. */
+  /** Absolute path of the key file that signs archives; null for the default beside the archives. */
   readonly key: string | null;
 }
 
@@ -27,7 +27,7 @@ export const NAMES: Readonly<Record<InitSink, string>> = {
   http: 'services',
 };
 
-/** `files,http`. @throws TypeError that names what is none */
+/** Reads `files,http`. @throws TypeError */
 export function readSinks(text: string): readonly InitSink[] {
   const names = text.split(',').map((name) => name.trim()).filter((name) => name !== ''); // prettier-ignore
   const sinks = names.map((name) => INIT_SINKS.find((known) => known === name) ?? unknown(name));
@@ -40,7 +40,7 @@ function unknown(name: string): never {
 }
 
 /**
- * `labtest.,lab_report.=hubs`: these beginnings of types go there. What no rule names goes to every sink.
+ * Reads rules such as `labtest.,lab_report.=hubs`; other types go to every sink.
  * @throws MillraceError usage
  */
 export function readRoutes(rules: readonly string[], sinks: readonly InitSink[]): readonly InitRoute[] {

@@ -8,25 +8,25 @@ const SINKS: Readonly<Record<InitSink, string>> = {
 path: ./data/archive # files close every hour or 128 MiB; \`millrace flush\` closes them now`,
   'event-hubs': `type: event-hubs
 connectionString: '\${EVENT_HUBS}' # or fullyQualifiedNamespace, for a managed identity
-hub: events # where events go whose route names no hub`,
+hub: events # for routes without a hub`,
   pubsub: `type: pubsub
 project: '\${PUBSUB_PROJECT}'
-topic: events # where events go whose route names no topic
+topic: events # for routes without a topic
 ordering: true`,
   http: `type: http
 url: '\${SERVICES_URL}'
-secrets: ['\${SERVICES_SECRET}'] # each request is signed with it again`,
+secrets: ['\${SERVICES_SECRET}'] # signs each request`,
 };
 
-/** A variable that the config names. */
+/** A variable in the config. */
 export interface Variable {
   readonly name: string;
   readonly about: string;
-  /** Null: a person has to fill it in. */
+  /** Null: to be filled in. */
   readonly value: string | null;
 }
 
-/** What stands in `.env`. */
+/** The variables of `.env`. */
 export function variablesOf({ sinks }: InitPlan): readonly Variable[] {
   const own: Readonly<Record<InitSink, readonly Variable[]>> = {
     files: [],
@@ -38,7 +38,7 @@ export function variablesOf({ sinks }: InitPlan): readonly Variable[] {
       { name: 'SERVICES_URL', about: 'Where each event is posted: https://…', value: null },
       {
         name: 'SERVICES_SECRET',
-        about: 'Generated; give it to that endpoint, which verifies with it.',
+        about: 'Generated; the endpoint needs it to verify requests.',
         value: newSecret(),
       },
     ],
@@ -48,7 +48,7 @@ export function variablesOf({ sinks }: InitPlan): readonly Variable[] {
   return [{ name: 'MILLRACE_SECRET', about, value: newSecret() }, ...sinks.flatMap((sink) => own[sink])];
 }
 
-/** @param names variables that are there already */
+/** @param names variables that `.env` sets already */
 export function envText(variables: readonly Variable[], names: ReadonlySet<string>): string {
   return variables
     .filter(({ name }) => !names.has(name))
@@ -67,7 +67,7 @@ signing:
 
 sinks:
 ${sinkLines.join('\n')}
-${key === null ? '' : `\nproof:\n  key: ${single(key)} # signs archives; who has it can sign what was changed there\n`}
+${key === null ? '' : `\nproof:\n  key: ${single(key)} # signs archives; keep it on another disk\n`}
 routes: # in order; the first match decides
 ${routeLines.join('\n')}
 `;
@@ -77,7 +77,7 @@ function list(texts: readonly string[]): string {
   return `[${texts.map(single).join(', ')}]`;
 }
 
-/** As YAML quotes what nothing in it is to be read of. */
+/** A single-quoted YAML text. */
 function single(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
@@ -112,7 +112,7 @@ volumes:
 /** @param run what starts millrace: Node and its program, absolute */
 export function unitText({ key }: InitPlan, folder: string, run: readonly string[]): string {
   const written = key === null ? [folder] : [folder, dirname(key)];
-  return `# For systemd: systemctl enable --now ./millrace.service. It runs as whoever owns the folder; see User.
+  return `# For systemd: systemctl enable --now ./millrace.service. It runs as the owner of the folder; see User.
 [Unit]
 Description=millrace, receiver of signed health-data webhooks
 Wants=network-online.target
@@ -131,7 +131,7 @@ UMask=0027
 
 Restart=always
 RestartSec=2s
-# A config that cannot be used does not get better by itself.
+# A restart does not help against an invalid config.
 RestartPreventExitStatus=2
 # Longer than shutdown.deadline, so that what is in flight is flushed.
 TimeoutStopSec=45s
@@ -153,7 +153,7 @@ WantedBy=multi-user.target
 `;
 }
 
-/** As systemd reads it: % begins a specifier. */
+/** Escapes % for systemd, where it begins a specifier. */
 function escaped(text: string): string {
   return text.replaceAll('%', '%%');
 }

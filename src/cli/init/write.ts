@@ -6,14 +6,14 @@ import { errorCode, whyNotMade } from '../../lib/durable.ts';
 import { usageError } from '../io.ts';
 
 export interface NewText {
-  /** Below the folder. */
+  /** Relative to the folder. */
   readonly path: string;
   readonly text: string;
 }
 
 /**
- * Writes files that are not there yet; with `force` it replaces those that are.
- * @throws MillraceError usage that names what is there, and then nothing was written
+ * Writes new files; with `force` it replaces existing ones.
+ * @throws MillraceError usage that names existing files; then nothing was written
  */
 export async function writeTexts(folder: string, texts: readonly NewText[], force: boolean): Promise<void> {
   const there = texts.filter(({ path }) => existsSync(join(folder, path))).map(({ path }) => path);
@@ -30,10 +30,7 @@ export async function writeTexts(folder: string, texts: readonly NewText[], forc
   }
 }
 
-/**
- * Adds lines to a file and leaves all that it has as it is.
- * @param mode of a file that is made
- */
+/** Appends lines to a file. @param mode of a new file */
 export async function addLines(folder: string, path: string, lines: string, mode: number): Promise<void> {
   if (lines === '') return;
   const file = join(folder, path);
@@ -42,7 +39,7 @@ export async function addLines(folder: string, path: string, lines: string, mode
   await inFolder(file, () => appendFile(file, `${gap}${lines}`, { mode }));
 }
 
-/** Empty when there is none. @throws MillraceError usage for what is no file: a FIFO would never end */
+/** Text of a file; empty when there is none. @throws MillraceError usage for a FIFO or another special file */
 export async function readIfAny(file: string): Promise<string> {
   const stats = await lstat(file).catch(() => null);
   if (stats === null) return '';
@@ -50,12 +47,12 @@ export async function readIfAny(file: string): Promise<string> {
   return inFolder(file, () => readFile(file, 'utf8'));
 }
 
-/** Nothing is left of it when it cannot be written whole. */
+/** Removes a file that cannot be written completely. */
 async function writeWhole(file: string, text: string, flag: 'w' | 'wx'): Promise<void> {
   try {
     await writeFile(file, text, { flag });
   } catch (error) {
-    // Another one's: it was not there a moment ago.
+    // Another program has just created it.
     if (errorCode(error) !== 'EEXIST') await rm(file, { force: true });
     throw error;
   }

@@ -20,13 +20,12 @@ import { reconcile, type CountedArchive, type CountedSink } from '../../replay/r
 import { compareWithService } from '../../replay/reconcile/service-side.ts';
 import { windowOf, type Window } from '../../replay/reconcile/window.ts';
 import type { ServiceClient } from '../../history/service/client.ts';
-import { asOwner } from '../as-owner.ts';
-import { noteOutput } from '../output-place.ts';
+import { noteOutput } from '../output-target.ts';
 import { owningFolder } from '../own-folder.ts';
-import { print, usageError, type Io } from '../io.ts';
+import { printReport, usageError, type Io } from '../io.ts';
 import { withPlaces } from '../places.ts';
 import { KEY_OPTIONS, openerOf } from '../key-options.ts';
-import { withLedger } from '../operations.ts';
+import { withAccount } from '../operations.ts';
 import { CONFIG, resolvedConfigOf } from '../config-options.ts';
 import { commandOf, endInstant, instant, type OptionsOf, readAs, repeated } from '../options.ts';
 import { renderComparison, renderReconciliation } from './report.ts';
@@ -41,17 +40,16 @@ Examples:
   millrace reconcile --service --user 00000000-0000-4000-8000-000000001000 --since 2026-11-01 --fill ./data/missing
 
 For every sink: received = delivered + waiting + dead + dropped + quarantined + duplicates + erased + elsewhere + untold
-+ missing. An event's sinks are those that the routes named when it was accepted. The journal counts deliveries by the hour
-they were received, so the window is widened to whole hours. For a files sink the records in its files are counted; for other
-sinks, what they have confirmed. \`elsewhere\` was meant for other sinks, or for none; \`untold\` is past the journal's retention.
-Ids of missing events are listed. With receipts it names the signed head of their log (entries, root) that it went by, and the log must have
-an entry for each event up to there that the journal has numbered, and no more. Asks the running receiver if there is one, otherwise reads the journal itself. Many ids
-are compared in a temporary file (in TMPDIR, else /var/tmp): about 100 bytes for each event, and as many for each record. With journal.type: kafka the
-topic is read, as far back as the brokers have it: --since must not be before that.
++ missing. The sinks of an event are those of its routes when it was accepted. The window is widened to whole hours of receipt. For
+a files sink the records in its files are counted, for other sinks the confirmed events. \`elsewhere\` is for other sinks, or for
+none; \`untold\` is past the journal's retention. Ids of missing events are listed. With receipts, the signed log must have one
+entry for each event of the journal, and its head is printed.
 
---service also asks the service: the meals of the users in the archives, or of --user, for the days from --since to --until
-(days of the meals), compared with those in the archives and in --tables. --fill fetches only the missing meals, into tables
-in a separate folder.
+Many ids are compared in a temporary file (in TMPDIR, else /var/tmp): about 100 bytes for each event and each record. With
+journal.type: kafka the topic is read, and --since must be within the retention of the brokers.
+
+--service also asks the service for the meals of the users in the archives, or of --user, on the days from --since to --until, and
+compares them with the archives and --tables. --fill fetches missing meals into tables in a separate folder.
 
 Exit codes: 0 everything is accounted for, 1 failed, 2 usage or config, 4 a difference, even if --fill has filled it.`;
 
@@ -60,10 +58,8 @@ const OPTIONS = {
   '--until <time>': 'end of the window; a day means all of that day (default: now)',
   ...CONFIG,
   '--service': 'compare the meals at the service with the archives',
-  '--user <id>': repeated('with --service: a user; may be repeated (default: those in the archives)'),
-  '--tables <folder>': repeated(
-    'with --service: also compare tables of a backfill or a fill; may be repeated',
-  ),
+  '--user <id>': repeated('with --service: a user (default: those in the archives)'),
+  '--tables <folder>': repeated('with --service: also compare tables of a backfill or a fill'),
   '--fill <folder>': 'with --service: fetch the missing meals into tables in this folder',
   '--json': 'print one JSON document',
   ...SERVICE_OPTIONS,
@@ -71,7 +67,7 @@ const OPTIONS = {
 };
 type Options = OptionsOf<typeof OPTIONS>;
 
-/** Flags that mean nothing without `--service`. */
+/** Options that need --service. */
 const OF_SERVICE = {
   baseUrl: '--base-url',
   apiKeyHeader: '--api-key-header',
@@ -85,7 +81,10 @@ export function reconcileCommand(io: Io): Command {
   return commandOf('reconcile', OPTIONS, HELP)
     .description('account for every delivery in a time window: compare the journal with the files')
     .action(async (options: Options) => {
-      const stray = Object.entries(OF_SERVICE).find(([key]) => options[key as keyof Options] !== undefined);
+      const stray = Object.entries(OF_SERVICE).find(([key]) => {
+        const value = options[key as keyof Options];
+        return Array.isArray(value) ? value.length > 0 : value !== undefined;
+      });
       if (options.service !== true && stray !== undefined)
         throw usageError(`${stray[1]} goes with --service`);
       const since = options.since === undefined ? null : readAs('--since', options.since, instant);
@@ -98,9 +97,9 @@ export function reconcileCommand(io: Io): Command {
       if (options.service === true)
         return withPlaces(loaded.config.storage, (places) => againstService(io, options, sinks, places));
       const window = windowOf(since, until, Date.now());
-      const reading = filesRead(io);
+      const showFile = fileProgress(io);
       const report = await withPlaces(loaded.config.storage, (places) =>
-        withLedger(asOwner(loaded), (operations) =>
+        withAccount(loaded, (operations) =>
           reconcile({
             operations,
             places,
@@ -110,16 +109,16 @@ export function reconcileCommand(io: Io): Command {
             erasures: new ErasuresInProgress(loaded.config.erasure.path),
             logHead: headReader(loaded.config),
             signal: io.signal,
-            onFile: (sink, file) => reading(sink, file),
+            onFile: showFile,
           }),
         ),
       );
-      print(io, options.json === true ? JSON.stringify(report, null, 2) : renderReconciliation(report));
+      printReport(io, options, report, () => renderReconciliation(report));
       if (report.differences.length > 0) io.setExit(EXIT.difference);
     });
 }
 
-/** Null without receipts. What keeps it from being read is told beside what the rest comes to. */
+/** Reads the head of the log of receipts; null without receipts. The report has its errors. */
 function headReader(config: DescribedConfig): HeadReader | null {
   if (config.receipts.path === null) return null;
   return async () => {
@@ -136,7 +135,7 @@ function countedSinks({ sinks }: DescribedConfig, opener: RecordOpener | undefin
   });
 }
 
-/** Where files sinks have written under earlier configs, by their names. */
+/** Archives that files sinks wrote under earlier configs, by the name of the sink. */
 function earlierArchives(
   config: DescribedConfig,
   opener: RecordOpener | undefined,
@@ -161,7 +160,7 @@ async function againstService(
   if (since === undefined) throw usageError('--service needs --since');
   const work = async (): Promise<void> => {
     if (fill !== undefined && existsSync(join(fill, 'meals.ndjson')))
-      throw usageError(`--fill ${fill} has a meals.ndjson already; name a folder of its own`);
+      throw usageError(`--fill ${fill} has a meals.ndjson already; name another folder`);
     if (fill !== undefined) await noteOutput(io, options.config, fill);
     await withService(io, options, (service) =>
       compare(io, { ...options, since }, sinks, { service, places }),
@@ -177,7 +176,7 @@ async function compare(
   { service, places }: { readonly service: ServiceClient; readonly places: Places },
 ): Promise<void> {
   const held = new MealIds();
-  const reading = filesRead(io);
+  const showFile = fileProgress(io);
   const status = new StatusLine(io);
   try {
     const known = new Set<string>();
@@ -191,11 +190,11 @@ async function compare(
           const user = held.addRecord(record, text, body);
           if (user !== null) known.add(user);
         },
-        onFile: (file) => reading(name, file),
+        onFile: (file) => showFile(name, file),
       });
     }
-    for (const folder of options.tables ?? []) await held.addTable(join(folder, 'meals.ndjson'));
-    const users = options.user ?? [...known];
+    for (const folder of options.tables) await held.addTable(join(folder, 'meals.ndjson'));
+    const users = options.user.length > 0 ? options.user : [...known];
     if (users.length === 0) throw usageError('the archives know no user; name some with --user');
     const until = options.until ?? new Date().toISOString().slice(0, 10);
     const plan = makePlan({ users, providers: [], since: options.since, until, windowDays: WINDOW_DAYS });
@@ -210,15 +209,15 @@ async function compare(
           () => `request ${done + 1}/${total}${status.pace(done, total)}: from ${start.slice(0, 10)}`,
         ),
     });
-    print(io, options.json === true ? JSON.stringify(report, null, 2) : renderComparison(report));
+    printReport(io, options, report, () => renderComparison(report));
     if (report.missing > 0 || report.rejects > 0) io.setExit(EXIT.difference);
   } finally {
     held.close();
   }
 }
 
-/** Tells which file is being read. */
-function filesRead(io: Io): (sink: string, file: string) => void {
+/** Shows which file is being read. */
+function fileProgress(io: Io): (sink: string, file: string) => void {
   const status = new StatusLine(io);
   let files = 0;
   return (sink, file) => {
@@ -227,7 +226,7 @@ function filesRead(io: Io): (sink: string, file: string) => void {
   };
 }
 
-/** Of a meal's receipt nothing is known, but that it was after the meal. */
+/** A meal can be received at any time after it. */
 const EVER: Window = { since: 0, until: Number.POSITIVE_INFINITY };
 /** Days of one request. */
 const WINDOW_DAYS = 31;

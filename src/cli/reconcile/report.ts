@@ -3,7 +3,7 @@ import type { ServiceReport } from '../../replay/reconcile/service-side.ts';
 import { inColumns } from '../../lib/columns.ts';
 import { visible } from '../../lib/visible.ts';
 
-/** A table of the sinks, then what limits the answer, then what does not add up. */
+/** A table of the sinks, then notes, then differences. */
 export function renderReconciliation(report: ReconcileReport): string {
   const { since, until, sinks, nowhere, log, differences, notes } = report;
   const columns = [
@@ -46,7 +46,7 @@ export function renderReconciliation(report: ReconcileReport): string {
   return lines.join('\n');
 }
 
-/** What the service has that is not held, and what was done about it. */
+/** Missing meals, and those that were filled. */
 export function renderComparison(report: ServiceReport): string {
   const { users, meals, held, missing, missing_meals: named, rejects, filled } = report;
   const lines = [

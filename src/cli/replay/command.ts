@@ -23,19 +23,18 @@ Examples:
   millrace replay dead-letters --sink hubs --to archive     a copy; \`dead-letters retry\` redelivers them instead
   millrace replay ./from-elsewhere --routes --pseudonymise --config test-system.yaml
 
-An input is an archive (including its unfinished files), a file, or a folder of other files: one JSON event a line (.ndjson,
-.jsonl, .json), or {team}/{user}/{time}#{type}#{key}.json with one event each; gzip and zstd by file name. Only events that were
-there when the replay began are replayed. Messages to brokers and endpoints carry \`replay-id\` and their original
-\`idempotency-key\`; an event without one gets the hash of its bytes. The inputs are never changed.
+An input is an archive (also its open files), a file, or a folder of other files: one JSON event a line (.ndjson, .jsonl, .json), or
+{team}/{user}/{time}#{type}#{key}.json with one event each; gzip and zstd by file name. Events that come in later are not replayed.
+Messages to brokers and endpoints carry \`replay-id\` and their original \`idempotency-key\`; an event without one gets the hash of its
+bytes. The inputs are never changed. Sealed records are opened with the keys of the config, or with --keys.
 
-A replay opens its own sink connections beside a running receiver. While more than 1,000 live events wait for one of its
-sinks, the replay waits too (--no-yield turns that off). The progress of every sink is on disk: after an interruption, kill -9
-included, --resume continues there and sends again what was in flight. Of a replay that is finished --resume says so and ends
-with 0; without --resume all is sent again. One that names users (--user, --map-user) is not remembered.
+A replay opens its own connections to the sinks beside a running receiver. While more than 1,000 live events wait for one of its
+sinks, the replay waits too (--no-yield turns that off). The progress of each sink is on disk: --resume continues there, also after
+kill -9, and sends again what was in flight. After the end --resume sends nothing, and without --resume everything is sent again; a
+replay of named users (--user, --map-user) is not remembered.
 
---map-user and --pseudonymise change ids (team, user, client user) in the envelope and the body, with HMAC-SHA256 and your
-key, and remove the signature headers. Other personal data in a body stays.
-Sealed records are opened with the keys of the config, or with --keys.
+--map-user and --pseudonymise replace ids (team, user, client user) in the envelope and the body, with HMAC-SHA256 and your key, and
+remove the signature headers. Other personal data in a body stays.
 
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 interrupted (use --resume), or done except for the listed problems.`;
 
@@ -47,18 +46,18 @@ export function replayCommand(io: Io): Command {
       const loaded = asOwner(await resolvedConfigOf(flags, io));
       const order = replayOrder(inputs, flags, loaded.config, io);
       const finished = flags.resume === true ? finishedOf(order) : null;
-      if (finished !== null) return renderFinished(finished, flags, io);
+      if (finished !== null) return reportFinished(finished, flags, io);
       const store = new ReplayStore(loaded, io.signal);
       try {
         const opener = await openerOf({ ...flags, config: loaded.file }, io, 'nothing');
         const onPassedOver = (root: string, files: number): void =>
           note(io, `${root}: ${files} files skipped: by the manifest they hold nothing that matches`);
         const onChanged = (where: string): void =>
-          note(io, `${where} has changed since: replayed again from its first line, under the same ids`);
+          note(io, `${where} has changed: it is replayed again from its first line, under the same ids`);
         await withPlaces(loaded.config.storage, async (places) => {
           const work = await replayWork(order, { loaded, opener, store, places, onPassedOver, onChanged });
           if (flags.dryRun === true) return count(work, flags, io);
-          // A sink whose reader is gone would be tried again and again.
+          // A stdout sink without a reader would be retried forever.
           if (Object.values(loaded.config.sinks).some((sink) => sink.description.writesStdout === true)) {
             io.setExit(EXIT.partial);
             io.whenOutputIsLost('end');
@@ -71,15 +70,15 @@ export function replayCommand(io: Io): Command {
     });
 }
 
-/** What `--resume` is asked for, when all of it was done before. */
+/** The finished replay that --resume means; null when there is something to resume. */
 function finishedOf(order: ReplayOrder): Finished | null {
   if (order.finishedIn === null || Checkpoint.isIn(order.state)) return null;
   return finishedBefore(order.finishedIn, order);
 }
 
-function renderFinished({ id, finished_at }: Finished, flags: ReplayFlags, io: Io): void {
-  const said = { ok: true, complete: true, replay_id: id, finished_at };
-  if (flags.json === true) print(io, JSON.stringify(said));
+function reportFinished({ id, finished_at }: Finished, flags: ReplayFlags, io: Io): void {
+  if (flags.json === true)
+    print(io, JSON.stringify({ ok: true, complete: true, replay_id: id, finished_at }));
   else note(io, `replay ${id} was finished at ${finished_at}: there is nothing to resume`);
 }
 
@@ -115,16 +114,16 @@ function renderDryRun({ counts, routes }: DryRun, io: Io): void {
 function render(summary: ReplaySummary, { loaded }: ReplayWork, flags: ReplayFlags, io: Io): void {
   const { complete, replay_id: id, state, read, selected, targets } = summary;
   const { sinks } = loaded.config;
-  // Where events went to stdout, it is theirs.
-  const isTaken = Object.keys(targets).some(
+  // On stderr when events went to stdout.
+  const writesStdout = Object.keys(targets).some(
     (target) => sinks[parseTarget(target).sink]?.description.writesStdout === true,
   );
-  const say = isTaken ? note : print;
-  if (flags.json === true) say(io, JSON.stringify(summary));
+  const write = writesStdout ? note : print;
+  if (flags.json === true) write(io, JSON.stringify(summary));
   else {
-    say(io, `replay     ${id}`);
-    say(io, `read       ${read}, selected ${selected}${asides(summary)}`);
-    for (const [target, events] of Object.entries(targets)) say(io, `delivered  ${events} to ${target}`);
+    write(io, `replay     ${id}`);
+    write(io, `read       ${read}, selected ${selected}${asides(summary)}`);
+    for (const [target, events] of Object.entries(targets)) write(io, `delivered  ${events} to ${target}`);
   }
   if (!complete) note(io, `interrupted; run the same command with --resume to continue (${state})`);
   else if (summary.refused > 0) note(io, `refused events are named in ${state}/refused.ndjson`);

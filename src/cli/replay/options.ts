@@ -8,25 +8,21 @@ import { Pseudonymiser } from '../../replay/pseudonymiser.ts';
 import type { StoreName } from '../../replay/read-store.ts';
 import type { Selection } from '../../replay/selection.ts';
 import { usageError, type Io } from '../io.ts';
-import { endInstant, instant, type OptionsOf, readAs, readBy, repeated, textOf, textOr } from '../options.ts';
+import { type OptionsOf, readAs, readBy, repeated, SELECTION, textOf, textOr } from '../options.ts';
 import { CONFIG } from '../config-options.ts';
 import { KEY_OPTIONS } from '../key-options.ts';
 
 export const REPLAY_OPTIONS = {
-  '--to <sink>': repeated('send to this sink, or sink:destination, whatever the routes say; may be repeated'),
-  '--routes': 'send where the routes of the config lead',
-  '--type <prefix>': repeated('only event types with this prefix; may be repeated'),
-  '--team <id>': repeated('only this team; may be repeated'),
-  '--user <id>': repeated('only this user; may be repeated'),
-  '--since <time>': readBy(instant, 'only received at or after this time: a day, or ISO 8601'),
-  '--until <time>': readBy(endInstant, 'only received before this time; a day is the whole day'),
-  '--sink <name>': repeated('only events routed to this sink, or refused by it; may be repeated'),
+  '--to <sink>': repeated('send to this sink, or sink:destination, whatever the routes say'),
+  '--routes': 'send by the routes of the config',
+  ...SELECTION,
+  '--sink <name>': repeated('only events routed to this sink, or refused by it'),
   '--rate <n/s>': readBy(rate, 'at most this many events a second; also n/m and n/h'),
   '--dry-run': 'count by type and destination, send nothing',
   '--resume': 'continue an interrupted replay',
   '--state <dir>': 'folder of the state (default: replay/<hash of the command> beside the journal)',
   '--id <text>': 'the replay-id of its messages (default: random)',
-  '--map-user <from=to>': repeated('give a user another id; may be repeated'),
+  '--map-user <from=to>': repeated('give a user another id'),
   '--pseudonymise': 'give every team, user and client user a pseudonym',
   '--key-env <name>': textOr('MILLRACE_PSEUDONYM_KEY', 'variable with the secret key of the pseudonyms'),
   '--key-file <file>': 'file with that key',
@@ -36,26 +32,25 @@ export const REPLAY_OPTIONS = {
   ...KEY_OPTIONS,
 };
 
-/** As they are given. */
 export type ReplayFlags = OptionsOf<typeof REPLAY_OPTIONS>;
 
-/** What they mean. */
+/** The checked options of a replay. */
 export interface ReplayOrder {
   readonly inputs: readonly Input[];
   readonly selection: Selection;
-  /** Null: where the routes lead. */
+  /** Null: by the routes. */
   readonly to: readonly Target[] | null;
   readonly sinks: readonly string[];
-  /** Events a second; null for as many as the sinks take. */
+  /** Events a second; null without a limit. */
   readonly rate: number | null;
-  /** Null when nothing of the events is to be changed. */
+  /** Null when events are sent unchanged. */
   readonly pseudonymiser: Pseudonymiser | null;
   readonly id: string;
   /** Folder of the state. */
   readonly state: string;
-  /** Folder that remembers that it is finished; null where nothing may. */
+  /** Folder of notes about finished replays; null for a replay that is not noted. */
   readonly finishedIn: string | null;
-  /** The same for every command that asks for the same events at the same places. */
+  /** Equal for commands that select the same events for the same targets. */
   readonly fingerprint: string;
 }
 
@@ -74,18 +69,18 @@ export function replayOrder(
 ): ReplayOrder {
   const inputs = given.map(inputOf);
   const selection: Selection = {
-    types: flags.type ?? [],
-    teams: flags.team ?? [],
-    users: flags.user ?? [],
+    types: flags.type,
+    teams: flags.team,
+    users: flags.user,
     since: flags.since ?? null,
     until: flags.until ?? null,
   };
   const to = targetsOf(flags, config);
-  const sinks = flags.sink ?? [];
+  const sinks = flags.sink;
   for (const name of sinks) requireSink('--sink', name, config);
-  const users = new Map((flags.mapUser ?? []).map(userPair));
+  const users = new Map(flags.mapUser.map(userPair));
   const key = flags.pseudonymise === true ? keyOf(flags, io) : null;
-  // The key itself is nowhere; this only tells whether it is the same.
+  // Shows whether the key is the same, without storing it.
   const keyCheck =
     key === null ? null : createHmac('sha256', key).update('replay').digest('hex').slice(0, 16);
   const fingerprint = hash(
@@ -105,7 +100,7 @@ export function replayOrder(
       users.size === 0 && key === null ? null : new Pseudonymiser({ users, key, fields: config.envelope }),
     id: flags.id ?? `replay-${randomBytes(9).toString('base64url')}`,
     state: resolve(flags.state ?? folder),
-    // A hash of a command with somebody's id would confirm a guess of it, and stay.
+    // A stored hash of a user's id would confirm a guess of the id after an erasure.
     finishedIn: users.size === 0 && selection.users.length === 0 ? beside : null,
     fingerprint,
   };
@@ -118,8 +113,8 @@ function inputOf(text: string): Input {
 }
 
 function targetsOf({ to, routes, dryRun }: ReplayFlags, config: DescribedConfig): readonly Target[] | null {
-  if (to !== undefined && routes === true) throw usageError('give --to or --routes, not both');
-  if (to === undefined) {
+  if (to.length > 0 && routes === true) throw usageError('give --to or --routes, not both');
+  if (to.length === 0) {
     if (routes !== true && dryRun !== true)
       throw usageError('name a target: --to SINK, or --routes to follow the routes');
     return null;

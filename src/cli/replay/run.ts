@@ -4,7 +4,6 @@ import { systemClock } from '../../core/clock.ts';
 import { MillraceError } from '../../core/errors.ts';
 import { formatTarget } from '../../core/route.ts';
 import type { SinkLog } from '../../core/sink.ts';
-import type { ObjectStore } from '../../core/storage.ts';
 import { Dispatcher } from '../../deliver/dispatcher.ts';
 import type { FeedStatus } from '../../deliver/feed-options.ts';
 import { LiveSinks } from '../../deliver/live-sinks.ts';
@@ -32,18 +31,19 @@ export interface ReplaySummary extends Counts {
   readonly complete: boolean;
   readonly replay_id: string;
   readonly seconds: number;
-  /** Folder of the state; it is gone when all is well. */
+  /** Folder of the state; removed when `ok`. */
   readonly state: string;
 }
 
-/** Milliseconds between two looks at how far it is, each of which is made durable. */
-const TICK = 250;
+/** Milliseconds between two saves of the progress. */
+const TICK_MS = 250;
 /** Live events that may wait for a sink while a replay sends to it. */
-const LIVE_FIRST = 1000;
-/** Events and body bytes on the way to the slowest sink at most. */
+const MOST_LIVE_WAITING = 1000;
+/** Limits of events and body bytes on the way to the slowest sink. */
 const AHEAD = { maxEvents: 5000, maxBytes: 32 * 2 ** 20 };
-/** Characters of a title at most. */
-const TITLE = 200;
+const LONGEST_TITLE = 200;
+/** Problems that are named; the rest are counted. */
+const NAMED = 1000;
 
 /** Runs one replay to its end, or until the signal of `io`. @throws MillraceError when it cannot begin or continue */
 export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): Promise<ReplaySummary> {
@@ -52,10 +52,11 @@ export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): P
   const sinks = await planSinks(work.loaded, requireSinks(work));
   if (flags.resume !== true && order.finishedIn !== null) await forgetFinished(order.finishedIn, order);
   const checkpoint = await Checkpoint.open(order.state, { ...order, resume: flags.resume === true, list });
+  const { id, bytes } = checkpoint.plan;
   let keep = true;
   try {
-    const progress = new ReplayProgress(io, checkpoint.plan.bytes);
-    const backpressure = backpressureOf(work, flags, progress, [...sinks.keys()]);
+    const progress = new ReplayProgress(io, bytes);
+    const backpressure = flags.yield ? backpressureOf(work, progress, [...sinks.keys()]) : null;
     const replay = new Replay({
       ...work,
       ...AHEAD,
@@ -65,40 +66,39 @@ export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): P
       turn: (signal) => backpressure?.turn(signal),
       onProblem: (problem) => progress.problem(problem),
     });
-    const report = new ActivityReport(work.loaded, {
-      kind: 'replay',
-      id: checkpoint.plan.id,
-      title: titleOf(order),
-      unit: 'events',
-    });
-    const playing = { work, sinks, backpressure, progress, report, io };
-    const complete = checkpoint.before?.done === true || (await play(replay, playing));
+    const complete =
+      checkpoint.before?.done === true ||
+      (await play(replay, { id, work, sinks, backpressure, progress, io }));
     const { counts } = replay;
     const ok = complete && counts.problems === 0 && counts.refused === 0;
     keep = !ok;
-    if (ok && order.finishedIn !== null) await noteFinished(order.finishedIn, order, checkpoint.plan.id);
+    if (ok && order.finishedIn !== null) await noteFinished(order.finishedIn, order, id);
     const seconds = Math.round(performance.now() - started) / 1000;
-    return { ok, complete, replay_id: checkpoint.plan.id, ...counts, seconds, state: order.state };
+    return { ok, complete, replay_id: id, ...counts, seconds, state: order.state };
   } finally {
     await checkpoint.close(keep);
   }
 }
 
 interface Playing {
+  readonly id: string;
   readonly work: ReplayWork;
   readonly sinks: Parameters<LiveSinks['open']>[0]['sinks'];
   readonly backpressure: Backpressure | null;
   readonly progress: ReplayProgress;
-  readonly report: ActivityReport;
   readonly io: Io;
 }
 
-/** Opens the sinks, plays, closes them. True when nothing is left to do, false when interrupted. */
-async function play(replay: Replay, playing: Playing): Promise<boolean> {
-  const { work, sinks, backpressure, progress, report, io } = playing;
-  const { delivery, shutdown } = work.loaded.config;
+/** Opens the sinks, replays, and closes them. @returns false when interrupted */
+async function play(
+  replay: Replay,
+  { id, work, sinks, backpressure, progress, io }: Playing,
+): Promise<boolean> {
+  const { order, loaded, destinations, erased } = work;
+  const { config } = loaded;
   const { retryInitial, retryMax, giveUpAfter, sendTimeout, downAfter, maxPending, maxPendingBytes } =
-    delivery;
+    config.delivery;
+  const report = new ActivityReport(loaded, { kind: 'replay', id, title: titleOf(order), unit: 'events' });
   const parts = { log: sinkLog(progress), clock: systemClock };
   const dispatcher = new Dispatcher({
     ...parts,
@@ -108,23 +108,31 @@ async function play(replay: Replay, playing: Playing): Promise<boolean> {
     downAfter,
     maxPending,
     maxPendingBytes,
-    targetsOf: ({ type, handling }) => work.destinations.targetsFor(type, handling.redactions),
+    targetsOf: ({ type, handling }) => destinations.targetsFor(type, handling.redactions),
   });
   const over = new AbortController();
   const failed = new AbortController();
-  // It also keeps the process: a sink without a connection would not.
-  const ticking = tick(replay, dispatcher, playing, over.signal).catch((error: unknown) =>
-    failed.abort(error),
-  );
-  // Not waited for at the end: a receiver that does not answer must not hold it up.
+  // The timer also keeps the process alive: a sink without a connection would not.
+  const tick = async (): Promise<void> => {
+    while (!over.signal.aborted) {
+      await wait(TICK_MS, undefined, { signal: over.signal }).catch(() => undefined);
+      erased.refresh();
+      progress.show(replay, dispatcher.status());
+      report.update({ done: replay.counts.selected, total: null });
+      await replay.save();
+    }
+  };
+  const ticking = tick().catch((error: unknown) => failed.abort(error));
+  // Not awaited: a receiver that does not answer must not delay the end.
   void backpressure?.watch(over.signal);
   let complete = false;
   try {
-    const { config } = work.loaded;
-    const stores = (url: string): Promise<ObjectStore> => openStore(url, config.storage);
-    const isErased = work.erased.has.bind(work.erased);
-    const around = { ...parts, proof: openProof(config), isErased, openStore: stores };
-    await new LiveSinks(dispatcher, around).open({ sinks });
+    await new LiveSinks(dispatcher, {
+      ...parts,
+      proof: openProof(config),
+      isErased: erased.has.bind(erased),
+      openStore: (url) => openStore(url, config.storage),
+    }).open({ sinks });
     dispatcher.begin();
     await replay.run(AbortSignal.any([io.signal, failed.signal]));
     complete = true;
@@ -132,8 +140,8 @@ async function play(replay: Replay, playing: Playing): Promise<boolean> {
     if (failed.signal.aborted) throw failed.signal.reason;
     if (!io.signal.aborted) throw error;
   } finally {
-    // What is on its way is waited for; what was delivered and not noted would be sent again.
-    await dispatcher.stop(complete ? io.signal : AbortSignal.timeout(shutdown.deadline));
+    // Waits for events in flight: a delivery that is not saved would be repeated.
+    await dispatcher.stop(complete ? io.signal : AbortSignal.timeout(config.shutdown.deadline));
     over.abort();
     await ticking;
     if (!failed.signal.aborted) await replay.save(complete);
@@ -143,118 +151,81 @@ async function play(replay: Replay, playing: Playing): Promise<boolean> {
   return complete;
 }
 
-async function tick(
-  replay: Replay,
-  dispatcher: Dispatcher,
-  { work, progress, report }: Playing,
-  over: AbortSignal,
-): Promise<void> {
-  while (!over.aborted) {
-    await wait(TICK, undefined, { signal: over }).catch(() => undefined);
-    work.erased.refresh();
-    const { counts } = replay;
-    progress.show(replay.read, counts, dispatcher.status());
-    report.update({ done: counts.selected, total: null });
-    await replay.save();
-  }
-}
-
-/** From where to where, without anybody's id. */
+/** Title in the console; it contains no ids of users. */
 function titleOf({ inputs, to }: ReplayOrder): string {
   const from = inputs.map((input) => (input.kind === 'path' ? basename(input.path) : input.name));
-  return `${from.join(', ')} to ${to === null ? 'the routes' : to.map(formatTarget).join(', ')}`.slice(
-    0,
-    TITLE,
-  );
+  const target = to === null ? 'the routes' : to.map(formatTarget).join(', ');
+  return `${from.join(', ')} to ${target}`.slice(0, LONGEST_TITLE);
 }
 
-/** Names of the sinks that events can go to. @throws MillraceError config_invalid when one cannot be opened as it stands */
+/** Names of the sinks that events can go to. @throws MillraceError config_invalid for a sink with unset variables */
 function requireSinks({ loaded, order }: ReplayWork): string[] {
   const { config, unset, warnings } = loaded;
   const routed = config.routes.flatMap(({ to }) => to.map(({ sink }) => sink));
   const names =
     order.to?.map(({ sink }) => sink) ??
     (order.sinks.length === 0 ? routed : routed.filter((sink) => order.sinks.includes(sink)));
-  const holes = unset.flatMap((key, index) =>
+  const missing = unset.flatMap((key, index) =>
     names.some((name) => key.startsWith(`sinks.${name}.`)) ? [warnings[index] ?? key] : [],
   );
-  if (holes.length > 0) throw new MillraceError('config_invalid', holes.join('\n'));
+  if (missing.length > 0) throw new MillraceError('config_invalid', missing.join('\n'));
   return [...new Set(names)];
 }
 
 function backpressureOf(
   { loaded }: ReplayWork,
-  flags: ReplayFlags,
-  progress: ReplayProgress,
+  { status }: ReplayProgress,
   sinks: readonly string[],
-): Backpressure | null {
-  if (!flags.yield) return null;
+): Backpressure {
   return new Backpressure({
     ask: async () => (await AdminClient.of(loaded.config)?.operations().status())?.journal.cursors ?? null,
     sinks,
-    atMost: LIVE_FIRST,
+    atMost: MOST_LIVE_WAITING,
     onChange: (reason) =>
-      progress.status.note(
-        reason === null ? 'continuing' : `waiting: ${reason}, and live traffic goes first`,
-      ),
+      status.note(reason === null ? 'continuing' : `waiting: ${reason}, and live traffic goes first`),
   });
 }
 
-/** What goes wrong at a sink, as lines for a person. */
+/** Reports problems of sinks as lines on stderr. */
 function sinkLog(progress: ReplayProgress): SinkLog {
-  const say = (fields: object, message: string): void => {
+  const warn = (fields: object, message: string): void => {
     const { sink = '', id, code, error, reason } = fields as Record<string, unknown>;
-    // There are no dead letters without a journal: what a sink refuses is named in the state's folder.
+    // A replay has no dead letters: an event with an id was refused, and is named in refused.ndjson.
     const parts = [id === undefined ? message : 'refused', id, code, reason, error];
     const text = parts.filter((part) => part !== undefined && part !== null && part !== '').map(String);
     progress.problem({ where: String(sink), reason: text.join(': ') });
   };
-  return { info: () => undefined, warn: say, error: say };
+  return { info: () => undefined, warn, error: warn };
 }
 
-/** Problems that have a line of their own; the rest are counted. */
-const SHOWN = 1000;
-
-/** Progress of a replay, on stderr: how much is read and delivered, the rate, what is waited for. */
+/** Progress and problems of a replay on stderr. */
 export class ReplayProgress {
   readonly status: StatusLine;
+  /** Bytes of all files; 0 without files. */
   readonly #total: number;
   readonly #name: (line: string) => void;
-  #first: { readonly delivered: number; readonly bytes: number } | null = null;
 
-  /** @param total bytes of all files */
   constructor(io: Io, total: number) {
     this.status = new StatusLine(io);
     this.#total = total;
-    this.#name = this.status.atMost(SHOWN);
+    this.#name = this.status.atMost(NAMED);
   }
 
-  show(read: ReadCounts, settled: Counts, sinks: readonly FeedStatus[] = []): void {
-    const delivered = settled.selected;
-    this.#first ??= { delivered, bytes: read.bytes };
-    this.status.show(() => `${this.#summary(read, settled)}${this.#left(read.bytes)}${trouble(sinks)}`);
+  show({ read, counts }: Pick<Replay, 'read' | 'counts'>, sinks: readonly FeedStatus[]): void {
+    const { read: events, bytes } = read;
+    const { selected } = counts;
+    const total = this.#total;
+    this.status.show(() => {
+      const pace = total === 0 ? this.status.pace(selected, null) : this.status.pace(bytes, total, selected);
+      return `read ${events} (${formatAmount(bytes)}), done ${selected}${pace}${sinks.map(errorOf).join('')}`;
+    });
   }
 
   problem({ where, reason }: Problem): void {
     this.#name(`${where}: ${reason}`);
   }
-
-  #summary({ read, bytes }: ReadCounts, { selected }: Counts): string {
-    const rate = (selected - (this.#first?.delivered ?? 0)) / this.status.seconds;
-    return `read ${read} (${formatAmount(bytes)}), done ${selected}, ${Math.round(rate)}/s`;
-  }
-
-  #left(bytes: number): string {
-    if (this.#total === 0 || bytes === 0) return '';
-    const share = Math.min(1, bytes / this.#total);
-    const rate = (bytes - (this.#first?.bytes ?? 0)) / this.status.seconds;
-    const left = rate <= 0 ? '' : `, ${Math.ceil(Math.max(0, this.#total - bytes) / rate)} s left`;
-    return `, ${Math.round(share * 100)} %${left}`;
-  }
 }
 
-function trouble(sinks: readonly FeedStatus[]): string {
-  return sinks
-    .flatMap(({ sink, mode, lastError }) => (lastError === null ? [] : [`; ${sink} ${mode}: ${lastError}`]))
-    .join('');
+function errorOf({ sink, mode, lastError }: FeedStatus): string {
+  return lastError === null ? '' : `; ${sink} ${mode}: ${lastError}`;
 }

@@ -20,7 +20,7 @@ import { asItsBodySays, createKeptValidator } from '../../receive/validate/kept-
 import type { OpenOperations, openTopics } from '../operations.ts';
 import type { ReplayOrder } from './options.ts';
 
-/** What is to be replayed, and the parts that do it. */
+/** A replay that can be counted or run. */
 export interface ReplayWork {
   readonly loaded: ResolvedConfig;
   readonly order: ReplayOrder;
@@ -28,26 +28,25 @@ export interface ReplayWork {
   readonly read: ReadUnit;
   readonly expect: (unit: Unit) => void;
   readonly destinations: Destinations;
-  /** Their events are not sent, whether they were erased before they are read or after. */
+  /** Users whose events are not sent; read again while the replay runs. */
   readonly erased: ErasedUsers;
-  /** Asks that list of whom an event is kept as, and of whom its body says that it is. */
+  /** Checks the ids of the envelope and those in the body. */
   readonly isErased: IsErased;
 }
 
-/** What a replay reads with. */
+/** What a replay needs to read its inputs. */
 export interface ReplayParts {
   readonly loaded: ResolvedConfig;
-  /** Opens sealed records. */
+  /** Opens sealed records; undefined without keys. */
   readonly opener: RecordOpener | undefined;
   readonly store: ReplayStore;
-  /** Where archives are opened. */
   readonly places: Places;
   readonly onPassedOver: Listing['onPassedOver'];
-  /** Told of a file that has changed since a part of it was replayed. */
+  /** A file has changed since a part of it was replayed. */
   readonly onChanged: (where: string) => void;
 }
 
-/** @throws MillraceError when it cannot be told what earlier routes had redacted */
+/** @throws MillraceError when the routes of the journal cannot be read */
 export async function replayWork(order: ReplayOrder, parts: ReplayParts): Promise<ReplayWork> {
   const { loaded } = parts;
   const table = compileRoutes(loaded.config.routes);
@@ -119,14 +118,14 @@ async function* topic(
   around: Parameters<typeof readTopic>[3],
 ): AsyncGenerator<Step> {
   const log = await store.topicLog();
-  if (log === null) yield* unreadable('journal', 'journal.type is not kafka any more');
+  if (log === null) yield* unreadable('journal', 'journal.type is no longer kafka');
   else yield* readTopic(log, unit, from, around);
 }
 
-/** A receiver that restarts is away for a moment: tries, and milliseconds between them. */
-const TRIES = { count: 30, every: 1000 };
+/** Tries while a receiver restarts, and milliseconds between them. */
+const TRIES = { count: 30, everyMs: 1000 };
 
-/** The journal as a replay reads it: opened when it is first asked, through the receiver if one runs. */
+/** Opens the journal at its first use, through the running receiver or directly. */
 export class ReplayStore {
   readonly #loaded: LoadedConfig;
   readonly #signal: AbortSignal;
@@ -141,18 +140,18 @@ export class ReplayStore {
   readonly ask: AskStore = async (work) => {
     for (let tries = 1; ; tries += 1) {
       try {
-        // Loads the journal, which a replay of archives never needs.
+        // Loaded late: a replay of archives needs no journal.
         this.#open ??= await (await import('../operations.ts')).openOperations(this.#loaded);
         return await work(this.#open.operations);
       } catch (error) {
         await this.close();
-        if (!isPassing(error) || tries === TRIES.count) throw error;
-        await wait(TRIES.every, undefined, { signal: this.#signal });
+        if (!isTemporary(error) || tries === TRIES.count) throw error;
+        await wait(TRIES.everyMs, undefined, { signal: this.#signal });
       }
     }
   };
 
-  /** None where there is no journal, or none that remembers. What reads only archives must not hold it any longer. */
+  /** Routes that the journal remembers. Closes the journal again: a replay of archives must not hold it. */
   async routes(): Promise<RouteRecord> {
     const { config } = this.#loaded;
     if (config.acknowledge === 'delivered' || config.journal.type === 'kafka') return NO_ROUTES;
@@ -166,7 +165,7 @@ export class ReplayStore {
     }
   }
 
-  /** The journal of a fleet, which is read here whoever runs; null where it is not one. */
+  /** The journal in Kafka, which is read directly also beside a receiver; null for another journal. */
   async topicLog(): Promise<TopicLog | null> {
     const { config } = this.#loaded;
     if (config.journal.type !== 'kafka') return null;
@@ -184,7 +183,7 @@ export class ReplayStore {
   }
 }
 
-function isPassing(error: unknown): boolean {
+function isTemporary(error: unknown): boolean {
   return (
     error instanceof MillraceError &&
     (error.code === 'receiver_unreachable' || error.code === 'journal_in_use')

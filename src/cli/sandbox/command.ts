@@ -4,7 +4,7 @@ import { untilAborted } from '../../lib/abort.ts';
 import { parseDuration } from '../../lib/units.ts';
 import type { SandboxOptions } from '../../sandbox/options.ts';
 import { startSandbox, type Sandbox } from '../../sandbox/start.ts';
-import { print, usageError, type Io } from '../io.ts';
+import { printResult, usageError, type Io } from '../io.ts';
 import { createLog } from '../log.ts';
 import {
   commandOf,
@@ -12,7 +12,6 @@ import {
   number,
   oneOf,
   type OptionsOf,
-  readAs,
   readBy,
   repeated,
   special,
@@ -31,8 +30,8 @@ Examples:
   millrace sandbox --plan launch --beta closed --partial-results
   millrace sandbox --failing-users 3 --retrying-users 5 --rate-429 0.05 --drop-connections 0.01
 
-A stand-in of the whole service with made-up data: the same seed gives the same users and meals. Its address lists the
-operations. With --speed 1000 an hour of throttles, pulls, grace periods and webhook retries takes 3.6 seconds.
+A stand-in of the whole service with made-up data. The same seed gives the same users and meals. Its address lists the operations.
+With --speed 1000 an hour of throttles, pulls, grace periods and webhook retries takes 3.6 seconds.
 
 --etl FILE publishes the events to Event Hubs and Pub/Sub as the service's pipelines do; \${NAME} is a variable:
   destinations:
@@ -47,7 +46,7 @@ operations. With --speed 1000 an hour of throttles, pulls, grace periods and web
 Events are signed with $MILLRACE_SECRET, or the variable that --secret-env names; without one, with a new secret.
 Prints its address and keys; logs a JSON line with "msg":"listening" and the actual URL to stderr. SIGTERM stops it.`;
 
-/** By the names that the stand-in has for them. */
+/** Their names are those of the stand-in's options. */
 const FAULTS = {
   '--failing-users <n>': readBy(wholeNumber(), 'users whose historical pulls fail', '0'),
   '--retrying-users <n>': readBy(wholeNumber(), 'users whose historical pulls retry first', '0'),
@@ -82,7 +81,7 @@ const OPTIONS = {
     'open',
   ),
   '--partial-results': 'send events for partial lab results too',
-  '--webhook <url>': repeated('send events there; may be repeated', []),
+  '--webhook <url>': repeated('send events there', httpUrl),
   '--secret-env <name>': textOr('MILLRACE_SECRET', 'variable with the secret that events are signed with'),
   '--secret <secret>': special<string | undefined>('', (option) => option.hideHelp()),
   '--daily <duration>': readBy(parseDuration, 'how often to send a daily.data event, such as 10s'),
@@ -93,7 +92,7 @@ const OPTIONS = {
 type Options = OptionsOf<typeof OPTIONS>;
 
 export function sandboxCommand(io: Io): Command {
-  const command = commandOf('sandbox', OPTIONS, HELP)
+  return commandOf('sandbox', OPTIONS, HELP)
     .description('a stand-in of the whole service, with made-up data, for development and tests')
     .action(async (options: Options) => {
       const secret = secretFrom(io, options);
@@ -106,19 +105,17 @@ export function sandboxCommand(io: Io): Command {
       });
       log.info({ url: sandbox.url, users: options.users, seed: options.seed }, 'listening');
       const shown = describe(sandbox, secret);
-      if (options.json === true) print(io, JSON.stringify(shown));
-      else
-        for (const [name, value] of Object.entries(shown)) print(io, `${name.padEnd(22)} ${String(value)}`);
+      const lines = Object.entries(shown).map(([name, value]) => `${name.padEnd(22)} ${String(value)}`);
+      printResult(io, options, shown, ...lines);
       await untilAborted(io.signal);
       const unpublished = (await pipelines?.close()) ?? 0;
       await sandbox.stop();
-      if (unpublished > 0) log.warn({ unpublished }, 'messages that no pipeline took were given up');
+      if (unpublished > 0) log.warn({ unpublished }, 'messages were not published before the stop');
       log.info('stopped');
     });
-  return command;
 }
 
-/** Null for a new one. @throws MillraceError usage */
+/** Null without a secret in the environment: the stand-in makes one. @throws MillraceError usage */
 function secretFrom(io: Io, { secret, secretEnv }: Options): string | null {
   if (secret !== undefined)
     throw usageError('--secret can be read in the list of processes: use --secret-env');
@@ -139,17 +136,13 @@ function optionsOf(options: Options, secret: string | null): SandboxOptions {
     data: afterPull === true ? 'after_pull' : 'ready',
     plan: options.plan,
     features: { parsing: options.beta === 'open', partialResults: options.partialResults === true },
-    webhooks: webhook.map((text) => {
-      const url = readAs('--webhook', text, httpUrl);
-      return secret === null ? { url } : { url, secret };
-    }),
+    webhooks: webhook.map((url) => (secret === null ? { url } : { url, secret })),
     ...(daily === undefined ? {} : { dailyEveryMs: daily }),
-    // They have the same names.
     faults: options,
   };
 }
 
-/** Its keys guard nothing but made-up data. A signing secret is shown only when nobody could know it otherwise. */
+/** Shows the keys, which guard made-up data only, and a signing secret only when the stand-in has made it. */
 function describe(sandbox: Sandbox, givenSecret: string | null): Readonly<Record<string, unknown>> {
   const { url, teamId, apiKey, orgManagementKey, teamManagementKey, state } = sandbox;
   const made = givenSecret === null ? state.endpoints.list(teamId) : [];

@@ -8,11 +8,11 @@ import { writtenSchema } from '../../lib/parse-options.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { Destination, Route } from '../../sandbox/etl.ts';
 
-/** One pipeline as `--etl FILE` gives it. */
+/** A pipeline of `--etl FILE`. */
 export interface EtlDestination extends Destination {
-  /** What the sink of the same type takes: the connection. Checked by whoever opens it. */
+  /** Options of the sink of the same type, not checked yet. */
   readonly connection: Readonly<Record<string, unknown>>;
-  /** Event Hubs only: folder of the bodies that a hub does not take; null lets them go. */
+  /** Event Hubs only: folder of bodies that are too large for a hub; null drops them. */
   readonly blobs: string | null;
 }
 
@@ -73,8 +73,7 @@ const DESTINATION = z.discriminatedUnion('type', [
 const FILE = z.strictObject({ destinations: z.record(z.string().min(1), DESTINATION) });
 
 /**
- * Reads the pipelines of a sandbox. `${NAME}` stands for a variable, as in the config; a relative folder is one beside
- * the file.
+ * Reads the pipelines of a sandbox. `${NAME}` is a variable, as in the config; relative folders are beside the file.
  * @throws MillraceError config_missing; config_invalid with every problem, a line each
  */
 export function readEtl(

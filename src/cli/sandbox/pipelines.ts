@@ -7,26 +7,25 @@ import type { Pipelines } from '../../sandbox/events.ts';
 import { Outbox, Refused, type Send } from '../../sandbox/outbox.ts';
 import type { EtlDestination } from './etl.ts';
 
-/** Milliseconds that messages on their way have when the sandbox stops. */
-const PATIENCE = 5000;
+/** Milliseconds to publish waiting messages when the sandbox stops. */
+const PATIENCE_MS = 5000;
 
 interface Broker {
   readonly send: Send;
   close(): Promise<void>;
 }
 
-/** What the sandbox publishes by, and its end. */
 export interface OpenPipelines extends Pipelines {
   /**
-   * Gives what is on the way some time, then lets it go.
+   * Publishes waiting messages for a while, then gives up.
    * @param patience milliseconds, default 5000
-   * @returns messages that did not arrive
+   * @returns messages that were not published
    */
   close(patience?: number): Promise<number>;
 }
 
 /**
- * Pipelines into real brokers, by the vendors' SDKs. Nothing is connected before the first message.
+ * Pipelines to real brokers, with the vendors' SDKs. They connect at the first message.
  * @throws MillraceError config_invalid naming the destination and the key
  */
 export async function openPipelines(
@@ -47,7 +46,7 @@ export async function openPipelines(
   return {
     destinations,
     publish: (destination, message) => open.get(destination.name)?.outbox.put(message),
-    close: async (patience = PATIENCE) => {
+    close: async (patience = PATIENCE_MS) => {
       const left = await Promise.all(
         Array.from(open.values(), async ({ broker, outbox }) => {
           const count = await outbox.close(patience);
@@ -76,9 +75,8 @@ async function hubs({ name, connection, blobs }: EtlDestination): Promise<Broker
     import('../../vendors/event-hubs/failure.ts'),
   ]);
   const options = checked(name, () => parseOptions(connection));
-  type Way = InstanceType<typeof Producer>;
-  const producers = new Map<string, Way>();
-  const producerOf = (hub: string): Way => {
+  const producers = new Map<string, InstanceType<typeof Producer>>();
+  const producerOf = (hub: string) => {
     const known = producers.get(hub);
     if (known !== undefined && !known.worn) return known;
     void known?.retire().catch(() => undefined);
@@ -102,7 +100,7 @@ async function hubs({ name, connection, blobs }: EtlDestination): Promise<Broker
           );
           const [large] = left;
           if (batch.count === 0 && large !== undefined) {
-            await keep(blobs, large, batch.maxSizeInBytes);
+            await writeBlob(blobs, large, batch.maxSizeInBytes);
             left = left.slice(1);
             continue;
           }
@@ -112,10 +110,7 @@ async function hubs({ name, connection, blobs }: EtlDestination): Promise<Broker
       } catch (error) {
         if (error instanceof Refused) throw error;
         const failure = toFailure(error);
-        const told = `event hub ${hub}: ${failure.reason}`;
-        throw failure.kind === 'rejected' || failure.kind === 'too-large'
-          ? new Refused(told)
-          : new Error(told);
+        throw errorOf({ ...failure, reason: `event hub ${hub}: ${failure.reason}` });
       }
     },
     close: async () => {
@@ -124,13 +119,18 @@ async function hubs({ name, connection, blobs }: EtlDestination): Promise<Broker
   };
 }
 
-/** As the service does with what a hub does not take: it goes to a blob, and nothing is sent. */
-async function keep(blobs: string | null, { blob, body }: EtlMessage, limit: number): Promise<void> {
+/** A refused message is not sent again; after another error it is retried. */
+function errorOf({ kind, reason }: { readonly kind: string; readonly reason: string }): Error {
+  return kind === 'rejected' || kind === 'too-large' ? new Refused(reason) : new Error(reason);
+}
+
+/** Writes a body that is too large for a hub, as the service does, and sends nothing. */
+async function writeBlob(blobs: string | null, { blob, body }: EtlMessage, limit: number): Promise<void> {
   if (blobs === null)
-    throw new Refused(`above the ${limit} bytes that the hub takes, and there is no blobs folder`);
+    throw new Refused(`above the hub's limit of ${limit} bytes, and there is no blobs folder`);
   const file = join(blobs, blob);
   await mkdir(dirname(file), { recursive: true });
-  // Who lists the folder meanwhile sees no half of it.
+  // Readers of the folder see only complete files.
   await writeFile(`${file}.tmp`, body);
   await rename(`${file}.tmp`, file);
 }
@@ -154,8 +154,7 @@ async function topics({ name, connection }: EtlDestination): Promise<Broker> {
       try {
         await publisher.publish(topicPath(options.project, first.target), list, signal);
       } catch (error) {
-        const { kind, reason } = toFailure(error);
-        throw kind === 'rejected' || kind === 'too-large' ? new Refused(reason) : new Error(reason);
+        throw errorOf(toFailure(error));
       }
     },
     close: () => publisher.close(),

@@ -1,79 +1,70 @@
 import { newSecret } from '../../core/secrets.ts';
 import type { Webhook } from '../../history/service/webhooks.ts';
 import { note, usageError } from '../io.ts';
-import { currentEntry, fingerprintOf, now, type Entry } from './ledger.ts';
+import type { CreateFlags } from './options.ts';
 import { mayProceed, report, type Action } from './report.ts';
+import { currentRecord, fingerprintOf, now, type SecretRecord } from './secret-records.ts';
 import { secretAtService, type Session } from './session.ts';
 
-export interface Wanted {
-  readonly url: string;
-  readonly eventTypes: readonly string[];
-  /** Gives the service the newest secret that is stored, instead of a new one. */
-  readonly keepSecret: boolean;
-}
-
 /**
- * Creates a webhook whose secret the receiver has before the service does. The secret is made and stored here first, so
- * that a run that ends at any point leaves one that the next run uses or finds at the service, and never an endpoint that
- * signs with what nobody has.
+ * Creates a webhook. Its secret is stored here, and the receiver has it, before the service gets it: a run that is killed leaves
+ * a secret that the next run uses or finds at the service, never an endpoint with an unknown secret.
  */
-export async function createWebhook(session: Session, wanted: Wanted): Promise<void> {
-  const { service, id: team, ledger, receiver, flags } = session;
-  const { url, eventTypes } = wanted;
-  const pending = ledger.entries.find(
-    (entry) =>
-      entry.state === 'pending' && entry.webhook === null && entry.team === team && entry.url === url,
+export async function createWebhook(session: Session, flags: CreateFlags): Promise<void> {
+  const { service, id: team, records, receiver } = session;
+  const { url, events: eventTypes } = flags;
+  const pending = records.all.find(
+    (record) =>
+      record.state === 'pending' && record.webhook === null && record.team === team && record.url === url,
   );
   const existing = (await service.webhooks.list(team)).data.filter((webhook) => webhook.url === url);
-  if (existing.length > 0) return adopt(session, existing, pending ?? null, wanted);
+  if (existing.length > 0) return adopt(session, existing, pending ?? null, flags);
 
-  const entry = pending ?? (await begin(session, wanted));
-  const secret = ledger.secretOf(entry) ?? '';
+  const record = pending ?? (await storeSecret(session, flags));
+  const secret = records.secretOf(record) ?? '';
   const accepted = await receiver.accept(flags.reload);
   if (!mayProceed(session, accepted, secret)) return;
   const webhook = await service.webhooks.create(team, { url, eventTypes, secret });
-  await settle(
-    session,
-    entry,
-    webhook,
-    webhook.secret ?? secret,
-    pending === undefined ? 'created' : 'finished',
-  );
+  const action = pending === undefined ? 'created' : 'finished';
+  await settle(session, record, webhook, webhook.secret ?? secret, action);
 }
 
-async function begin({ ledger, store, id: team }: Session, { url, keepSecret }: Wanted): Promise<Entry> {
+async function storeSecret(
+  { records, store, id: team }: Session,
+  { url, keepSecret }: CreateFlags,
+): Promise<SecretRecord> {
   const [newest] = store.read();
-  if (keepSecret && newest === undefined) throw usageError(`${store.name} holds no secret to keep`);
-  const secret = keepSecret && newest !== undefined ? newest : newSecret();
-  return ledger.store(secret, { team, webhook: null, url, replaces: null });
+  if (keepSecret === true && newest === undefined) throw usageError(`${store.name} holds no secret to keep`);
+  const secret = keepSecret === true && newest !== undefined ? newest : newSecret();
+  return records.store(secret, { team, webhook: null, url, replaces: null });
 }
 
 async function settle(
   session: Session,
-  entry: Entry,
+  record: SecretRecord,
   webhook: Webhook,
   secret: string,
   action: Action,
 ): Promise<void> {
-  const { ledger, io } = session;
-  const settled = await ledger.given(secret, entry, io);
-  await ledger.put({ ...settled, webhook: webhook.id, state: 'current', since: now() });
+  const { records, io } = session;
+  const settled = await records.accept(secret, record, io);
+  await records.put({ ...settled, webhook: webhook.id, state: 'current', since: now() });
   const receiver = await session.receiver.accept(session.flags.reload);
   report(session, { action, webhook, secret, receiver });
 }
 
-/** There is one of that address: made by a run that was killed, by this command before, or by somebody else. */
+/** Uses an existing webhook with this address: of a killed run, of this command, or of somebody else. */
 async function adopt(
   session: Session,
   existing: readonly Webhook[],
-  pending: Entry | null,
-  { eventTypes, url }: Wanted,
+  pending: SecretRecord | null,
+  { events: eventTypes, url }: CreateFlags,
 ): Promise<void> {
-  const { ledger, store, io, id: team } = session;
+  const { records, store, io, id: team } = session;
   const [webhook] = existing;
   if (webhook === undefined) return;
   if (existing.length > 1)
-    note(io, `the team has ${existing.length} webhooks with the address ${url}; the first is meant`);
+    note(io, `the team has ${existing.length} webhooks with the address ${url}; the first is used`);
   const { event_types: current = [] } = webhook;
   if (eventTypes.length > 0 && current.toSorted().join() !== eventTypes.toSorted().join())
     note(io, `its event types are ${current.join(', ') || 'all'}; they were not changed`);
@@ -85,15 +76,14 @@ async function adopt(
   if (pending !== null) {
     if (fingerprintOf(secret) === pending.secret)
       return settle(session, pending, webhook, secret, 'finished');
-    await ledger.remove([pending]);
+    await records.remove([pending]);
   }
-  const isStored = store.read().includes(secret);
-  const entry = currentEntry(fingerprintOf(secret), { team, webhook: webhook.id, url });
-  if (isStored) {
-    if (!ledger.entries.some((one) => one.secret === entry.secret)) await ledger.put(entry);
+  const record = currentRecord(fingerprintOf(secret), { team, webhook: webhook.id, url });
+  if (store.read().includes(secret)) {
+    if (!records.all.some((one) => one.secret === record.secret)) await records.put(record);
     const receiver = await session.receiver.accept(session.flags.reload);
     return report(session, { action: 'unchanged', webhook, secret, receiver });
   }
-  note(io, `its secret was not in ${store.name}; it is added, and those that were there stay`);
-  await settle(session, await ledger.store(secret, entry), webhook, secret, 'finished');
+  note(io, `its secret was not in ${store.name}; it is added, and the others stay`);
+  await settle(session, await records.store(secret, record), webhook, secret, 'finished');
 }

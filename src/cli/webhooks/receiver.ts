@@ -7,23 +7,23 @@ import type { Io } from '../io.ts';
 import { writtenAt, type SecretStore } from './secret-store.ts';
 
 /**
- * Whether the receiver of the config accepts what is stored.
+ * Whether the receiver accepts the stored secrets.
  * - `accepts`: it does.
- * - `absent`: none runs here by this config, or it has no admin API; nobody can tell.
- * - `stale`: it has not read the secrets again, for the reason given.
+ * - `absent`: no receiver runs here with this config, or it has no admin API.
+ * - `stale`: it has not read the secrets, for this reason.
  */
 export type Acceptance =
   { readonly state: 'accepts' | 'absent' } | { readonly state: 'stale'; readonly reason: string };
 
-/** How the receiver uses one of the stored secrets. */
-export interface Use {
+/** Use of a stored secret, counted by the receiver. */
+export interface SecretUse {
   readonly matches: number;
-  /** Milliseconds since the epoch; null when it has not matched since then. */
+  /** Milliseconds since the epoch; null when it has not matched since `since`. */
   readonly lastUsed: number | null;
   readonly since: number;
 }
 
-/** The receiver that runs here by a config, as far as signing secrets go. */
+/** The signing secrets of the receiver on this machine. */
 export class LocalReceiver {
   readonly #loaded: LoadedConfig | null;
   readonly #store: SecretStore;
@@ -35,7 +35,7 @@ export class LocalReceiver {
     this.#io = io;
   }
 
-  /** Has it read the stored secrets, unless it has them, or `mayReload` is false. */
+  /** Makes it read the stored secrets if needed. @param mayReload false never reloads it */
   async accept(mayReload: boolean): Promise<Acceptance> {
     const client = await this.#client();
     if (client === null) return { state: 'absent' };
@@ -55,8 +55,8 @@ export class LocalReceiver {
     return { state: 'stale', reason: `its config has other secrets than ${this.#store.name}` };
   }
 
-  /** Uses of the stored secrets, by secret; null when no receiver has all of them now. */
-  async uses(): Promise<ReadonlyMap<string, Use> | null> {
+  /** Uses by secret; null when no receiver has exactly the stored secrets. */
+  async uses(): Promise<ReadonlyMap<string, SecretUse> | null> {
     const client = await this.#client();
     if (client === null) return null;
     const signing = await this.#signing(client);
@@ -75,7 +75,7 @@ export class LocalReceiver {
     return this.#matches(await this.#signing(client), this.#secrets());
   }
 
-  /** It tells nothing of the secrets themselves: that it has read them since they were written, and how many it has. */
+  /** Compares time and number only: the receiver does not reveal secrets. */
   #matches({ since, secrets }: ReceivingStatus['signing'], stored: readonly string[]): boolean {
     const isRead = since >= writtenAt(this.#store) && secrets.length === stored.length;
     return isRead && this.#store.read().every((secret) => stored.includes(secret));
@@ -86,7 +86,7 @@ export class LocalReceiver {
     return receiving?.signing ?? { since: 0, secrets: [] };
   }
 
-  /** All that the config has now, in its order. */
+  /** The secrets of the config, in its order. */
   #secrets(): readonly string[] {
     if (this.#loaded === null) return [];
     const { variable } = this.#store;

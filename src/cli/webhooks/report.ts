@@ -1,6 +1,6 @@
 import { EXIT } from '../../core/errors.ts';
 import type { Webhook } from '../../history/service/webhooks.ts';
-import { note, print } from '../io.ts';
+import { note, printResult } from '../io.ts';
 import type { Acceptance } from './receiver.ts';
 import type { Session } from './session.ts';
 
@@ -21,32 +21,27 @@ const WORDS: Readonly<Record<Action, string>> = {
   stored: 'the secret is stored, the service does not have it yet',
 };
 
-/** Prints what was done. The secret itself is shown only to who asks for it. */
+/** Prints the result, with the secret only for --show-secret. */
 export function report({ io, store, flags, id: team }: Session, done: Done): void {
   const { action, webhook, secret, receiver } = done;
   const shown = flags.showSecret === true ? { secret } : {};
-  if (flags.json === true) {
-    const { id = null, url = null, event_types = [] } = webhook ?? {};
-    const what = { action, webhook_id: id, url, event_types, team_id: team };
-    print(io, JSON.stringify({ ...what, secret_in: store.name, ...shown, receiver }));
-  } else {
-    print(io, `${webhook === null ? '' : `${webhook.id} ${webhook.url}: `}${WORDS[action]}`);
-    print(io, `secret in ${store.name}`);
-    for (const line of Object.values(shown)) print(io, line);
-  }
+  const { id = null, url = null, event_types = [] } = webhook ?? {};
+  const what = { action, webhook_id: id, url, event_types, team_id: team };
+  printResult(
+    io,
+    flags,
+    { ...what, secret_in: store.name, ...shown, receiver },
+    `${webhook === null ? '' : `${webhook.id} ${webhook.url}: `}${WORDS[action]}`,
+    `secret in ${store.name}`,
+    ...Object.values(shown),
+  );
   if (receiver.state === 'stale')
-    note(io, `the receiver that runs here does not accept it yet: ${receiver.reason}`);
+    note(io, `the receiver on this machine does not accept it yet: ${receiver.reason}`);
   else if (receiver.state === 'absent')
-    note(
-      io,
-      'no receiver runs here by this config: have it read the secret, by a reload (kill -HUP) or a restart',
-    );
+    note(io, 'no receiver runs here with this config: reload it elsewhere (kill -HUP), or restart it');
 }
 
-/**
- * Whether the service may be given a new secret: not while the receiver that runs here would refuse what it signs. The same
- * command, run again, goes on from there.
- */
+/** False while the receiver on this machine would refuse the new secret; the same command continues later. */
 export function mayProceed(session: Session, receiver: Acceptance, secret: string): boolean {
   if (receiver.state !== 'stale' || session.flags.now === true) return true;
   report(session, { action: 'stored', webhook: null, secret, receiver });

@@ -1,74 +1,71 @@
 import { note, usageError } from '../io.ts';
 import { newSecret } from '../../core/secrets.ts';
-import { currentEntry, fingerprintOf, now, type Entry } from './ledger.ts';
+import type { Webhook } from '../../history/service/webhooks.ts';
+import type { RotateFlags } from './options.ts';
 import { mayProceed, report } from './report.ts';
+import { currentRecord, fingerprintOf, now, type SecretRecord } from './secret-records.ts';
 import { findWebhook, secretAtService, type Session } from './session.ts';
 
 /**
- * Gives a webhook a new secret. It is stored beside the old one, and the receiver has both, before the service has it:
- * whichever it signs with is accepted. The new one stands in front, so that what is signed with both counts as its own.
- * A run that was killed is finished by the next.
- * @param again begins another rotation although the last one is not over
+ * Gives a webhook a new secret. The secret is stored in front of the old one, and the receiver has both, before the service gets
+ * it: deliveries are accepted with either. The next run completes a run that was killed.
  */
 export async function rotateWebhook(
   session: Session,
   wanted: string | undefined,
-  again: boolean,
+  { again, reload }: RotateFlags,
 ): Promise<void> {
-  const { service, id: team, ledger, store, flags, io } = session;
+  const { service, id: team, records, store, io } = session;
   const webhook = await findWebhook(session, wanted);
-  const own = ledger.entries.filter((entry) => entry.team === team && entry.webhook === webhook.id);
+  const own = records.all.filter((record) => record.team === team && record.webhook === webhook.id);
   const pending = own.find(({ state }) => state === 'pending');
-  if (pending === undefined && !again && own.some(({ state }) => state === 'superseded'))
+  if (pending === undefined && again !== true && own.some(({ state }) => state === 'superseded'))
     throw usageError(
       `an earlier rotation of ${webhook.id} is not over: retire its old secret (millrace webhooks rotate --retire), or add --again`,
     );
   const old = await secretAtService(session, webhook.id);
-  const entry = pending ?? (await begin(session, webhook, own, old));
-  let settled = entry;
-  let secret = ledger.secretOf(entry) ?? '';
-  const accepted = await session.receiver.accept(flags.reload);
+  const record = pending ?? (await storeSecret(session, webhook, own, old));
+  let settled = record;
+  let secret = records.secretOf(record) ?? '';
+  const accepted = await session.receiver.accept(reload);
   if (!mayProceed(session, accepted, secret)) return;
-  // The one that an earlier run has given it already.
+  // Equal when an earlier run has given it to the service.
   if (old !== secret) {
-    const answer = await service.webhooks.updateSecret(team, webhook.id, secret);
-    const given = answer['secret'];
+    const { secret: given } = await service.webhooks.updateSecret(team, webhook.id, secret);
     if (typeof given === 'string') secret = given;
-    settled = await ledger.given(secret, entry, io);
+    settled = await records.accept(secret, record, io);
   }
-  const replaced = ledger.entries.filter(
-    (one) => one.webhook === webhook.id && one.secret === entry.replaces,
-  );
+  const replaced = records.all.filter((one) => one.webhook === webhook.id && one.secret === record.replaces);
   const since = now();
-  await ledger.put(...replaced.map((one): Entry => ({ ...one, state: 'superseded', since })), {
+  await records.put(...replaced.map((one): SecretRecord => ({ ...one, state: 'superseded', since })), {
     ...settled,
     state: 'current',
     since,
   });
   if (replaced.length === 0) note(io, `the old secret is not in ${store.name}, so there is none to retire`);
-  const receiver = await session.receiver.accept(flags.reload);
+  const receiver = await session.receiver.accept(reload);
   report(session, { action: 'rotated', webhook, secret, receiver });
 }
 
-/** Notes what is replaced before anything changes: afterwards the service names the new secret only. */
-async function begin(
-  { ledger, store, id: team, io }: Session,
-  { id: webhook, url }: { readonly id: string; readonly url: string },
-  own: readonly Entry[],
+/** Records first which secret is replaced: afterwards the service shows only the new one. */
+async function storeSecret(
+  { records, store, id: team, io }: Session,
+  { id: webhook, url }: Pick<Webhook, 'id' | 'url'>,
+  own: readonly SecretRecord[],
   old: string | null,
-): Promise<Entry> {
+): Promise<SecretRecord> {
   const known = own.find(({ state }) => state === 'current');
   const stored = store.read();
   const replaces = old === null ? (known?.secret ?? onlyOne(stored)) : fingerprintOf(old);
   if (replaces !== null && !own.some(({ secret }) => secret === replaces)) {
     if (stored.some((one) => fingerprintOf(one) === replaces))
-      await ledger.put(currentEntry(replaces, { team, webhook, url }));
+      await records.put(currentRecord(replaces, { team, webhook, url }));
     else note(io, `the secret that the service signs with now is not in ${store.name}`);
   }
-  return ledger.store(newSecret(), { team, webhook, url, replaces });
+  return records.store(newSecret(), { team, webhook, url, replaces });
 }
 
-/** Where the service does not show its secret, and no run of ours has noted it, the only one that is stored must be it. */
+/** The only stored secret: it must be the old one when the service shows none and no run has recorded one. */
 function onlyOne(secrets: readonly string[]): string | null {
   return secrets.length === 1 ? fingerprintOf(secrets.join()) : null;
 }

@@ -7,21 +7,21 @@ import { isMissing, OWNER_ONLY, readIfThere, syncFolder } from '../../lib/durabl
 import { UNFINISHED, writeNew } from '../../lib/new-file.ts';
 import { usageError } from '../io.ts';
 
-/** Where the receiver has signing secrets from, and they can be changed. */
+/** A file or variable from which the receiver reads signing secrets. */
 export interface SecretStore {
   /** The file that holds them. */
   readonly path: string;
-  /** For people: `./webhook-secret`, or `MILLRACE_SECRET in .env`. */
+  /** Such as `./webhook-secret`, or `MILLRACE_SECRET in .env`. */
   readonly name: string;
-  /** The variable that the file sets; null for a file that is read as it is, at each reload. */
+  /** The variable that the file sets; null for a file of secrets. */
   readonly variable: string | null;
   /** The newest first. */
   read(): readonly string[];
-  /** Replaces the file as a whole: whoever reads it meanwhile sees all of before or all of now. */
+  /** Replaces the file atomically. */
   write(secrets: readonly string[]): Promise<void>;
 }
 
-/** Milliseconds since the epoch at which the file was last written; 0 when there is none. */
+/** When the file was last written, in milliseconds since the epoch; 0 without a file. */
 export function writtenAt({ path }: SecretStore): number {
   return Math.floor(statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
 }
@@ -64,7 +64,7 @@ export function variableStore(path: string, name: string): SecretStore {
   };
 }
 
-/** A variable that is set elsewhere, such as by a Kubernetes secret: what it holds can be used, not changed. */
+/** A variable that is set elsewhere, such as by a Kubernetes secret, and cannot be changed here. */
 export function fixedStore(path: string, name: string, secrets: readonly string[]): SecretStore {
   return {
     path,
@@ -85,10 +85,7 @@ function unquoted(value: string): string {
   return double ?? single ?? value.replace(/(^|\s)#.*$/, '');
 }
 
-/**
- * Nobody but the owner may read a new file, or one that everybody could read. One that was opened to a group on purpose keeps
- * owner, group and mode: else a receiver of that group could not read it any more.
- */
+/** Only the owner may read a new file. An existing file keeps owner, group and mode, unless everybody could read it. */
 async function replace(path: string, text: string): Promise<void> {
   try {
     const target = realPath(path);
@@ -112,7 +109,7 @@ async function replace(path: string, text: string): Promise<void> {
   }
 }
 
-/** A link stays one; what it leads to is replaced. */
+/** The target of a link is replaced, not the link. */
 function realPath(path: string): string {
   try {
     return realpathSync(path);

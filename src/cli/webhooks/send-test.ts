@@ -5,17 +5,10 @@ import { newDeliveryId } from '../../sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../../receive/verify/sign-standard-webhooks.ts';
 import { note, printResult, type Io } from '../io.ts';
 import { Sender } from '../sender.ts';
-import { findWebhook, secretAtService, type Flags, type Team } from './session.ts';
+import type { TestFlags } from './options.ts';
+import { findWebhook, secretAtService, type Team } from './session.ts';
 
-export interface TestFlags extends Flags {
-  readonly url: string | undefined;
-  readonly type: string;
-}
-
-/**
- * Sends a signed event where the service sends them, signed as the service does, with the secret that it has now: so address,
- * secret and receiver are tried together.
- */
+/** Sends a test event as the service would, to its address and signed with its secret. */
 export async function testWebhook(
   io: Io,
   team: Team,
@@ -55,7 +48,7 @@ export async function testWebhook(
   }
 }
 
-/** What millrace answers; the beginning of what another receiver does. */
+/** The outcome in millrace's answer, or the beginning of another receiver's answer. */
 function outcomeOf(body: string): string {
   const { status, code, title } = membersIn(body);
   const word = [status, code, title].find((each) => typeof each === 'string');

@@ -6,23 +6,11 @@ import { ServiceError } from '../../history/service/errors.ts';
 import type { Webhook } from '../../history/service/webhooks.ts';
 import { configIfAny } from '../config-options.ts';
 import { usageError, type Io } from '../io.ts';
-import { withService, type ServiceFlags } from '../service.ts';
-import { Ledger } from './ledger.ts';
+import { withService } from '../service.ts';
+import type { StoreFlags, TeamFlags } from './options.ts';
 import { LocalReceiver } from './receiver.ts';
+import { SecretRecords } from './secret-records.ts';
 import { fileStore, fixedStore, variableStore, type SecretStore } from './secret-store.ts';
-
-/** What every command of the group takes. */
-export type Flags = ServiceFlags & { readonly team: string | undefined; readonly json: boolean | undefined };
-
-/** Of those that change secrets. */
-export interface StoreFlags extends Flags {
-  readonly secretFile: string | undefined;
-  readonly envFile: string | undefined;
-  readonly reload: boolean;
-  readonly now?: boolean | undefined;
-  readonly showSecret?: boolean | undefined;
-  readonly keepSecret?: boolean | undefined;
-}
 
 /** The webhooks of one team at the service. */
 export interface Team {
@@ -30,17 +18,17 @@ export interface Team {
   readonly service: ServiceClient;
 }
 
-/** That, and where their secrets are. */
+/** A team and its stored secrets. */
 export interface Session extends Team {
   readonly store: SecretStore;
-  readonly ledger: Ledger;
+  readonly records: SecretRecords;
   readonly receiver: LocalReceiver;
   readonly io: Io;
   readonly flags: StoreFlags;
 }
 
-/** Runs `work` with the team that the flags, the config or the key name. */
-export function withTeam<T>(io: Io, flags: Flags, work: (team: Team) => Promise<T>): Promise<T> {
+/** Runs `work` with the team of the flags, the config or the key. */
+export function withTeam<T>(io: Io, flags: TeamFlags, work: (team: Team) => Promise<T>): Promise<T> {
   const loaded = configIfAny(flags, io);
   return withService(
     io,
@@ -50,7 +38,7 @@ export function withTeam<T>(io: Io, flags: Flags, work: (team: Team) => Promise<
   );
 }
 
-/** The same for what changes secrets. One command at a time: the second is told of the first. */
+/** The same for commands that change secrets. @throws MillraceError folder_in_use while another command does */
 export async function withSession<T>(
   io: Io,
   flags: StoreFlags,
@@ -59,12 +47,12 @@ export async function withSession<T>(
   const loaded = configIfAny(flags, io);
   const store = storeOf(io, flags, loaded);
   return withTeam(io, flags, async (team) => {
-    const ledger = await Ledger.open(store);
+    const records = await SecretRecords.open(store);
     try {
       const receiver = new LocalReceiver(loaded, store, io);
-      return await work({ ...team, store, ledger, receiver, io, flags });
+      return await work({ ...team, store, records, receiver, io, flags });
     } finally {
-      ledger.release();
+      records.release();
     }
   });
 }
@@ -82,7 +70,7 @@ const ADVICE = `put "secrets: ['\${file:./webhook-secret}']" under signing in th
 
 function storeOf(io: Io, flags: StoreFlags, loaded: LoadedConfig | null): SecretStore {
   if (flags.secretFile !== undefined) return fileStore(flags.secretFile);
-  if (loaded === null) throw usageError('say where secrets are: --config FILE, or --secret-file FILE');
+  if (loaded === null) throw usageError('name the secrets: --config FILE, or --secret-file FILE');
   const { scheme } = loaded.config.signing;
   if (scheme !== 'standard-webhooks')
     throw usageError(`signing.scheme is ${scheme}, but the service signs by standard-webhooks`);
@@ -94,7 +82,7 @@ function storeOf(io: Io, flags: StoreFlags, loaded: LoadedConfig | null): Secret
   throw usageError(`signing.secrets names no file or variable that a secret can be written to: ${ADVICE}`);
 }
 
-/** A variable that is set elsewhere does not change with the file. */
+/** Checks that the file sets the variable. */
 function checkedVariable(io: Io, { envFile, keepSecret }: StoreFlags, name: string): SecretStore {
   const store = variableStore(envFile ?? '.env', name);
   const stored = store.read();
@@ -104,7 +92,7 @@ function checkedVariable(io: Io, { envFile, keepSecret }: StoreFlags, name: stri
   throw usageError(`${name} is not set by .env: name the file that sets it with --env-file, or ${ADVICE}`);
 }
 
-/** By id or address; the only one when none is named. @throws MillraceError usage */
+/** Finds a webhook by id or address, or the only one. @throws MillraceError usage */
 export async function findWebhook({ service, id: team }: Team, wanted: string | undefined): Promise<Webhook> {
   const { data } = await service.webhooks.list(team);
   const found = wanted === undefined ? data : data.filter(({ id, url }) => id === wanted || url === wanted);
@@ -114,7 +102,7 @@ export async function findWebhook({ service, id: team }: Team, wanted: string | 
   throw usageError(`the team has ${found.length} ${what}${found.length > 1 ? ': name one by its id' : ''}`);
 }
 
-/** What the service signs with now; null where it does not tell. */
+/** The secret that the service signs with; null when the service does not show it. */
 export async function secretAtService({ service, id }: Team, webhook: string): Promise<string | null> {
   try {
     const { secret } = await service.webhooks.secret(id, webhook);

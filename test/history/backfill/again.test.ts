@@ -48,7 +48,7 @@ test('a run again keeps the rows of those whom the service does not give now, an
       3,
       expect.objectContaining({ failed_users: [second, third], kept_users: [second, third], meals: 20 }),
     ]);
-    expect(ended.stderr).toContain(`the rows of before stay: ${second}`);
+    expect(ended.stderr).toContain(`the earlier rows stay: ${second}`);
     expect(rows()).toEqual(allOf(service));
     expect(outcomes()).toEqual([
       ['done', 5],

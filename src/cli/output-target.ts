@@ -16,72 +16,67 @@ import { type Io, usageError } from './io.ts';
 import { owningFolder } from './own-folder.ts';
 import { type Settings, withStore } from './places.ts';
 
-export interface OutputPlace {
+/** Where a command writes its tables. */
+export interface OutputTarget {
   /** A folder, or the URL of an object store. */
   readonly out: string;
-  /** Local folder for what is not finished, when `out` is a URL. */
+  /** Local folder for unfinished files when `out` is a URL. */
   readonly work: string | undefined;
-  /** How it is reached. */
+  /** How the store is reached. */
   readonly storage: Settings;
-  /** What is made: `backfill`, `pull-users`; part of keys. */
+  /** Such as `backfill` or `pull-users`; part of object keys. */
   readonly kind: string;
-  /** Equal for commands that ask for the same; null for one that takes what there is. */
+  /** Equal for command lines that make the same files; null for --resume. */
   readonly asks: string | null;
   readonly signal: AbortSignal;
 }
 
-/** What a command has made: files in its folder. */
+/** Summary of a command with the paths of its files. */
 interface Made {
   readonly files: readonly string[];
 }
 
 /**
- * Makes files.
- * @param folder that nobody else writes meanwhile
- * @param onMade to be told when all files are complete, before what the command could resume from goes
+ * Makes files in a local folder that it owns.
+ * @param onMade must be called when all files are complete, before the state of the command is removed
  */
 type Make<T extends Made> = (folder: string, onMade: (made: T) => Promise<void>) => Promise<T>;
 
+/** State of an upload, in the work folder. */
 const STATE = '_place.json';
-/** What a backfill resumes from, and rejects of which there are none. */
+/** State of a backfill, and a file of rejects that may be empty. */
 const LEFT = ['_backfill', '_rejects.ndjson'];
 
-interface State<T> {
+interface UploadState<T> {
   readonly url: string;
   readonly kind: string;
   readonly asks: string | null;
   readonly by: Readonly<Record<string, unknown>>;
-  /** Complete files that are to be put; null until then. */
-  readonly made: Complete<T> | null;
+  /** Null until all files are complete. */
+  readonly made: CompleteFiles<T> | null;
 }
 
-interface Complete<T> {
+interface CompleteFiles<T> {
   readonly summary: T;
-  readonly files: readonly Facts[];
-}
-
-interface Facts {
-  readonly file: string;
-  readonly bytes: number;
-  readonly sha256: string;
+  readonly files: readonly { readonly file: string; readonly bytes: number; readonly sha256: string }[];
 }
 
 /**
- * Makes files in a folder; or in a local one, and puts them into a store when all are complete. One run makes the files of a kind
- * in one place, and none is ever overwritten.
- * @throws MillraceError folder_in_use, folder_unwritable, usage; what `make` throws
+ * Makes files in a folder. For a URL it makes them in the work folder and uploads them when all are complete; one run
+ * makes the files of a kind at a URL, and nothing there is overwritten.
+ * @throws MillraceError folder_in_use, folder_unwritable, usage; errors of `make`
  */
-export async function makeInPlace<T extends Made>(place: OutputPlace, make: Make<T>): Promise<T> {
-  const { out, work = workFolderFor(out) } = place;
+export async function makeOutput<T extends Made>(target: OutputTarget, make: Make<T>): Promise<T> {
+  const { out, work = workFolderFor(out), storage } = target;
   if (!isStoreUrl(out)) return owningFolder(out, () => make(out, () => Promise.resolve()));
-  return withStore(out, place.storage, (store) =>
-    owningFolder(work, () => new Output<T>(store, work, place).run(make)),
+  return withStore(out, storage, (store) =>
+    owningFolder(work, () => new Upload<T>(store, work, target).run(make)),
   );
 }
 
-/** The text of a file in a store that has all files of the kind; null where something of them is left to do. */
-export async function textPut(place: OutputPlace, file: string): Promise<string | null> {
-  const { out, work = workFolderFor(out), storage, kind, signal } = place;
+/** Text of a file in a store; null until all files of the kind were uploaded. */
+export async function textPut(target: OutputTarget, file: string): Promise<string | null> {
+  const { out, work = workFolderFor(out), storage, kind, signal } = target;
   if (!isStoreUrl(out) || readState(work, STATE) !== null) return null;
   return withStore(out, storage, async (store) => {
     const isWhole = (await store.head(keyOf(kind, 'files'), signal)) !== null;
@@ -93,38 +88,38 @@ function keyOf(kind: string, name: 'begun' | 'files'): string {
   return `_${kind}/${name}.json`;
 }
 
-class Output<T extends Made> {
+/** Makes files in a work folder and uploads them; a killed run continues where it was. */
+class Upload<T extends Made> {
   readonly #store: ObjectStore;
   readonly #folder: string;
-  readonly #place: OutputPlace;
+  readonly #target: OutputTarget;
 
-  constructor(store: ObjectStore, folder: string, place: OutputPlace) {
+  constructor(store: ObjectStore, folder: string, target: OutputTarget) {
     this.#store = store;
     this.#folder = folder;
-    this.#place = place;
+    this.#target = target;
   }
 
   async run(make: Make<T>): Promise<T> {
-    const begun = this.#resumed() ?? (await this.#begin());
-    await this.#claim(begun);
-    return this.#put(begun.made ?? (await this.#make(make, begun)));
+    const state = this.#resumed() ?? (await this.#begin());
+    await this.#claim(state);
+    return this.#put(state.made ?? (await this.#make(make, state)));
   }
 
-  async #make(make: Make<T>, begun: State<T>): Promise<Complete<T>> {
-    const saved: Complete<T>[] = [];
-    const save = async (summary: T): Promise<void> => {
-      const made = { summary, files: await this.#factsOf(summary) };
-      await writeState(this.#folder, STATE, { ...begun, made });
-      saved.push(made);
+  async #make(make: Make<T>, state: UploadState<T>): Promise<CompleteFiles<T>> {
+    let made = null as CompleteFiles<T> | null;
+    const save = async (summary: T): Promise<CompleteFiles<T>> => {
+      made = { summary, files: await this.#hashFiles(summary) };
+      await writeState(this.#folder, STATE, { ...state, made });
+      return made;
     };
-    const summary = await make(this.#folder, save);
-    if (saved.length === 0) await save(summary);
-    return saved[0] as Complete<T>;
+    const summary = await make(this.#folder, async (complete) => void (await save(complete)));
+    return made ?? save(summary);
   }
 
-  #resumed(): State<T> | null {
-    const { out, kind, asks } = this.#place;
-    const state = readState(this.#folder, STATE) as State<T> | null;
+  #resumed(): UploadState<T> | null {
+    const { out, kind, asks } = this.#target;
+    const state = readState(this.#folder, STATE) as UploadState<T> | null;
     const isSame =
       state?.url === out &&
       state.kind === kind &&
@@ -135,8 +130,8 @@ class Output<T extends Made> {
     );
   }
 
-  async #begin(): Promise<State<T>> {
-    const { out, kind, asks } = this.#place;
+  async #begin(): Promise<UploadState<T>> {
+    const { out, kind, asks } = this.#target;
     const by = {
       host: hostname(),
       process: process.pid,
@@ -149,19 +144,20 @@ class Output<T extends Made> {
     return state;
   }
 
-  /** From here on the files of this kind are this run's. */
-  async #claim({ by }: State<T>): Promise<void> {
-    const { out, kind, signal } = this.#place;
+  /** Reserves the files of this kind at the URL for this run. */
+  async #claim({ by }: UploadState<T>): Promise<void> {
+    const { out, kind, signal } = this.#target;
     const bytes = Buffer.from(`${JSON.stringify(by)}\n`);
-    const { status } = await this.#store.putIfAbsent(this.#key('begun'), { bytes }, signal);
+    const { status } = await this.#store.putIfAbsent(keyOf(kind, 'begun'), { bytes }, signal);
     if (status === 'written') return;
     await rm(join(this.#folder, STATE), { force: true });
-    const isDone = (await this.#store.head(this.#key('files'), signal)) !== null;
-    if (isDone)
+    if ((await this.#store.head(keyOf(kind, 'files'), signal)) !== null)
       throw usageError(
         `${out} has the files of a ${kind} already, and nothing there is overwritten: name another place`,
       );
-    const other: unknown = JSON.parse((await readWhole(this.#store, this.#key('begun'), signal)).toString());
+    const other: unknown = JSON.parse(
+      (await readWhole(this.#store, keyOf(kind, 'begun'), signal)).toString(),
+    );
     const { host, process: pid, work, at } = isRecord(other) ? other : {};
     throw new MillraceError(
       'folder_in_use',
@@ -170,39 +166,32 @@ class Output<T extends Made> {
     );
   }
 
-  async #factsOf({ files }: T): Promise<Facts[]> {
-    const facts: Facts[] = [];
+  async #hashFiles({ files }: T): Promise<CompleteFiles<T>['files']> {
+    const hashed: CompleteFiles<T>['files'][number][] = [];
     for (const path of files)
-      facts.push({ file: relative(this.#folder, path), ...(await hashFile(DISK, path)) });
-    return facts;
+      hashed.push({ file: relative(this.#folder, path), ...(await hashFile(DISK, path)) });
+    return hashed;
   }
 
-  /** The list of them is last: where it is, all of them are. */
-  async #put({ summary, files }: Complete<T>): Promise<T> {
-    const { signal, out } = this.#place;
+  /** Uploads the files, then the list of them: the list proves that all are there. */
+  async #put({ summary, files }: CompleteFiles<T>): Promise<T> {
+    const { signal, out, kind } = this.#target;
     for (const { file, bytes: size, sha256 } of files) {
-      const { status } = await this.#store.putIfAbsent(
-        file,
-        { file: join(this.#folder, file), size, sha256 },
-        signal,
-      );
+      const source = { file: join(this.#folder, file), size, sha256 };
+      const { status } = await this.#store.putIfAbsent(file, source, signal);
       if (status === 'taken')
         throw usageError(`${out}/${file} is there, with other content: name another place`);
     }
     const list = Buffer.from(`${JSON.stringify({ files })}\n`);
-    await this.#store.putIfAbsent(this.#key('files'), { bytes: list }, signal);
-    // The state goes first: without it, what else is left is nobody's.
+    await this.#store.putIfAbsent(keyOf(kind, 'files'), { bytes: list }, signal);
+    // The state first: without it the next run ignores the other files.
     for (const name of [STATE, ...files.map(({ file }) => file), ...LEFT])
       await rm(join(this.#folder, name), { recursive: true, force: true });
     return { ...summary, files: files.map(({ file }) => `${out}/${file}`) };
   }
-
-  #key(name: 'begun' | 'files'): string {
-    return keyOf(this.#place.kind, name);
-  }
 }
 
-/** Has erasures look where a command is about to write tables, and where it keeps them until they are complete. */
+/** Tells erasures where a command is about to write tables. Without a config there are no erasures. */
 export async function noteOutput(
   io: Io,
   config: string | undefined,
@@ -210,7 +199,6 @@ export async function noteOutput(
   work?: string,
 ): Promise<void> {
   const loaded = configIfAny({ config }, io);
-  // Without a config nothing says who erases.
   if (loaded === null) return;
   const places = isStoreUrl(out) ? [out, work ?? workFolderFor(out)] : [out];
   await noteOutputs(loaded.config.erasure.path, places);
