@@ -1,5 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
-import { consoleLink } from '../observe/admin/console-access.ts';
+import { consoleLink } from '../observe/admin/console.ts';
 import type { ResolvedConfig } from '../config/config.ts';
 import { messageOf, MillraceError } from '../core/errors.ts';
 import type { Operations } from '../core/operations.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { consoleLink } from '../observe/admin/console-access.ts';
+import { consoleLink } from '../observe/admin/console.ts';
 import { note, printResult, usageError, type Io } from './io.ts';
 import { CONFIG, receiverConfigOf } from './config-options.ts';
 import { AdminClient } from './admin-client.ts';

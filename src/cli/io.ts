@@ -55,6 +55,11 @@ export function usageError(detail: string, options?: ErrorOptions): MillraceErro
   return new MillraceError('usage', detail, options);
 }
 
+/** Closes a resource at the end of its `await using` block. */
+export function closing<T extends { close(): Promise<void> }>(resource: T): T & AsyncDisposable {
+  return Object.assign(resource, { [Symbol.asyncDispose]: () => resource.close() });
+}
+
 /** `1 file`, `2 files` */
 export function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;

@@ -5,7 +5,7 @@ import { NO_ROUTES, type RouteRecord } from '../core/route-record.ts';
 import type { SqliteJournal, SqliteJournalOptions } from '../journal/sqlite-journal.ts';
 import { asOwner } from './as-owner.ts';
 import { CONFIG, configOf } from './config-options.ts';
-import { note, printResult, usageError, type Io } from './io.ts';
+import { closing, note, printResult, usageError, type Io } from './io.ts';
 import { openJournal } from './operations.ts';
 import { commandOf, instant, type OptionsOf, readBy, repeated } from './options.ts';
 
@@ -60,19 +60,18 @@ async function recover(options: Options, io: Io): Promise<void> {
   }
   await new Audit(config.journal.path).note({ who: 'command', action: 'recover', what: 'sinks', ids: sinks });
   const routes: RouteRecord = { ...NO_ROUTES, eras: [{ after: 0, tables: [config.routes] }] };
-  const journal = await open({ recovery: { sinks, routes } });
-  try {
-    const seq = from === undefined ? 0 : await lastBefore(journal, from);
-    for (const sink of others) journal.moveCursor(sink, seq);
-    await journal.flush();
-    const waiting = Object.fromEntries(
-      (await journal.status()).cursors.map(({ sink, backlog }) => [sink, backlog]),
-    );
-    const lines = Object.entries(waiting).map(([sink, events]) => `${sink}: ${events} events wait`);
-    printResult(io, options, { waiting }, ...lines);
-  } finally {
-    await journal.close();
-  }
+  await using journal = closing(await open({ recovery: { sinks, routes } }));
+  const seq = from === undefined ? 0 : await lastBefore(journal, from);
+  for (const sink of others) journal.moveCursor(sink, seq);
+  await journal.flush();
+  const { cursors } = await journal.status();
+  const waiting = Object.fromEntries(cursors.map(({ sink, backlog }) => [sink, backlog]));
+  printResult(
+    io,
+    options,
+    { waiting },
+    ...cursors.map(({ sink, backlog }) => `${sink}: ${backlog} events wait`),
+  );
 }
 
 async function isRefused(open: () => Promise<SqliteJournal>): Promise<boolean> {

@@ -12,7 +12,7 @@ import {
   masterKeyFrom,
 } from './key-options.ts';
 import { actAsOwnerOf } from './as-owner.ts';
-import { note, printResult, usageError, type Io } from './io.ts';
+import { closing, note, printResult, usageError, type Io } from './io.ts';
 import { CONFIG, configOf } from './config-options.ts';
 import { commandOf, type OptionsOf, required } from './options.ts';
 
@@ -131,13 +131,9 @@ async function rotate(
   io: Io,
 ): Promise<void> {
   const ledger = config === null ? null : (await openProof(config)()).ledger;
-  const store = await KeyStore.open(path, master, ledger).catch(refuse);
-  try {
-    const rotated = await store.rotate(fresh);
-    printResult(io, options, { path, rotated }, `${path}: ${rotated} keys rewrapped`);
-  } finally {
-    await store.close();
-  }
+  await using store = closing(await KeyStore.open(path, master, ledger).catch(refuse));
+  const rotated = await store.rotate(fresh);
+  printResult(io, options, { path, rotated }, `${path}: ${rotated} keys rewrapped`);
 }
 
 /** Exit code 2 for a store in use: retrying helps a receiver, not a command. */

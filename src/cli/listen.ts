@@ -84,10 +84,8 @@ export function listenCommand(io: Io): Command {
         await queue.onSizeLessThan(MOST_WAITING);
         void queue.add(async () => {
           const done = await post(forward, secret, line);
-          await writeLine(
-            io,
-            options.json === true ? visibleLines(JSON.stringify(done)) : render(done, isColoured),
-          );
+          const text = options.json === true ? visibleLines(JSON.stringify(done)) : render(done, isColoured);
+          await writeLine(io, text);
         });
         left -= 1;
         if (left <= 0) break;

@@ -9,7 +9,7 @@ import { runLoad } from '../export/load/run.ts';
 import { describeDrift, describeLeft } from '../tables/learned/drift.ts';
 import type { Tables } from '../tables/tables.ts';
 import { fileReports, some } from './file-reports.ts';
-import { type Io, printResult, usageError } from './io.ts';
+import { closing, type Io, printResult, usageError } from './io.ts';
 import { KEY_OPTIONS, openerOf } from './key-options.ts';
 import { commandOf, type OptionsOf, readBy, repeated, required, textOr } from './options.ts';
 import { withArchives } from './places.ts';
@@ -98,16 +98,13 @@ function namesIn(tables: Tables, named: readonly string[]): readonly string[] {
 
 /** One round over its own connection. */
 async function round(target: Target, work: LoadOptions): Promise<LoadSummary> {
-  let database: Database | null = null;
   try {
-    database = await target.open(work.signal);
+    await using database = closing(await target.open(work.signal));
     return await runLoad(database, work);
   } catch (error) {
     // The signal ends the connection.
     if (work.signal.aborted) return NOTHING;
     throw target.explain(error);
-  } finally {
-    await database?.close();
   }
 }
 

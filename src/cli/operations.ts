@@ -23,12 +23,12 @@ import { droppedBy } from '../privacy/proof/dropped.ts';
 import { openProof } from '../privacy/proof/open.ts';
 import { AcceptedRoutes } from '../deliver/routes/accepted.ts';
 import { compileRoutes } from '../deliver/routes/table.ts';
-import { memoryOf } from '../observe/schema/kept.ts';
+import { restoreMemory } from '../observe/schema/saved-memory.ts';
 import { reportOf } from '../observe/schema/report.ts';
 import { MEMORY_KEY } from '../observe/schema/watch.ts';
 import { AdminClient } from './admin-client.ts';
 import { asOwner } from './as-owner.ts';
-import { usageError } from './io.ts';
+import { closing, usageError } from './io.ts';
 
 /** Operations on a journal, until they are closed. */
 export interface OpenOperations {
@@ -44,12 +44,8 @@ export async function withOperations<T>(
   loaded: LoadedConfig,
   work: (operations: Operations) => Promise<T>,
 ): Promise<T> {
-  const { operations, close } = await openOperations(loaded);
-  try {
-    return await work(operations);
-  } finally {
-    await close();
-  }
+  await using open = closing(await openOperations(loaded));
+  return await work(open.operations);
 }
 
 /** The same for long work. Without a receiver no other process can use the journal until `close`. */
@@ -80,7 +76,7 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
     schema: {
       report: async () => {
         const text = await journal.checkpoints.load(MEMORY_KEY);
-        return reportOf(memoryOf(text), config.schema.enabled !== false);
+        return reportOf(restoreMemory(text), config.schema.enabled !== false);
       },
     },
   });
@@ -130,17 +126,13 @@ export async function withAccount<T>(
 ): Promise<T> {
   const { config } = asOwner(loaded);
   if (config.journal.type !== 'kafka') return withOperations(loaded, work);
-  const journal = await openTopics(config);
-  try {
-    const topic = journal.topicAccount();
-    return await work({
-      ...operationsOn(journal, loaded),
-      account: (since, until) => topic.account(since, until, Object.keys(config.sinks)),
-      listHeads: (after) => topic.heads(after),
-    });
-  } finally {
-    await journal.close();
-  }
+  await using journal = closing(await openTopics(config));
+  const topic = journal.topicAccount();
+  return await work({
+    ...operationsOn(journal, loaded),
+    account: (since, until) => topic.account(since, until, Object.keys(config.sinks)),
+    listHeads: (after) => topic.heads(after),
+  });
 }
 
 /** Opens the topics of a config without delivering their events. */

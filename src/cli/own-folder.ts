@@ -15,11 +15,7 @@ export async function owningFolder<T>(path: string, work: () => Promise<T>): Pro
   const folder = await WorkFolder.take(path).catch((error: unknown) => {
     throw folderError(path, error);
   });
-  try {
-    return await work();
-  } finally {
-    folder.release();
-  }
+  return await work().finally(() => folder.release());
 }
 
 /**

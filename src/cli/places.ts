@@ -3,7 +3,7 @@ import { isStoreUrl } from '../core/place.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { openStore } from '../storage/open.ts';
 import { type ConfigFlags, configIfAny } from './config-options.ts';
-import type { Io } from './io.ts';
+import { closing, type Io } from './io.ts';
 
 /** How object stores are reached; null uses the vendors' defaults. */
 export type Settings = NonNullable<ConstructorParameters<typeof Places>[0]> | null;
@@ -20,12 +20,8 @@ export function withArchives<T>(
 
 /** Runs `work` with a cache of open archives, which is closed afterwards. */
 export async function withPlaces<T>(settings: Settings, work: (places: Places) => Promise<T>): Promise<T> {
-  const places = new Places(settings);
-  try {
-    return await work(places);
-  } finally {
-    await places.close();
-  }
+  await using places = closing(new Places(settings));
+  return await work(places);
 }
 
 /** Runs `work` with the store of a URL, and closes it. */
@@ -34,12 +30,8 @@ export async function withStore<T>(
   settings: Settings,
   work: (store: ObjectStore) => Promise<T>,
 ): Promise<T> {
-  const store = await openStore(url, settings ?? undefined);
-  try {
-    return await work(store);
-  } finally {
-    await store.close();
-  }
+  await using store = closing(await openStore(url, settings ?? undefined));
+  return await work(store);
 }
 
 /** The storage section of the config that --config names or, when one of the places is a URL, of the usual config. */

@@ -72,7 +72,9 @@ export async function runProgram(io: Io, args: readonly string[]): Promise<void>
   const isJson = wantsJson(args);
   try {
     await (await createProgram(io, args[0], isJson)).parseAsync(args, { from: 'user' });
-  } catch (error) {
+  } catch (thrown) {
+    // The error of the command, when closing something failed too.
+    const error: unknown = thrown instanceof SuppressedError ? thrown.suppressed : thrown;
     if (error instanceof CommanderError) {
       if (error.exitCode !== 0 && isJson) writeUsageFailure(io, error);
       return io.setExit(error.exitCode === 0 ? EXIT.done : EXIT.usage);

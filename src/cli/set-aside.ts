@@ -1,33 +1,25 @@
 import type { Command } from 'commander';
 import type { Selection } from '../core/journal.ts';
 import { pagesOf } from '../core/page.ts';
-import type {
-  EventSummary,
-  Operations,
-  RetryResult,
-  DeadLetterSummary,
-  QuarantineSummary,
-} from '../core/operations.ts';
-
+import type { DeadLetterSummary, EventSummary, Operations, QuarantineSummary } from '../core/operations.ts';
+import type { SetAsideKind } from '../core/receipt.ts';
+import { formatTarget } from '../core/route.ts';
+import { SET_ASIDE } from '../observe/admin/audit.ts';
+import { CONFIG, configOf } from './config-options.ts';
 import { print, printList, printResult, usageError, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
-import { CONFIG, configOf } from './config-options.ts';
 import { commandOf, type OptionsOf, type OptionTable, readAs, readBy, wholeNumber } from './options.ts';
-import { formatTarget } from '../core/route.ts';
 
 /** The differences between quarantine and dead letters; both have the same four commands. */
 interface SetAsideList<Summary extends EventSummary> {
-  readonly name: string;
+  readonly kind: SetAsideKind;
   readonly description: string;
   readonly help: string;
-  readonly hasSink: boolean;
   /** Why `retry` keeps some events. */
   readonly keeps: string;
   readonly header: readonly string[];
   row(summary: Summary): readonly string[];
   list(operations: Operations, selection: Selection, bodies: boolean): Promise<readonly Summary[]>;
-  retry(operations: Operations, selection: Selection): Promise<RetryResult>;
-  drop(operations: Operations, selection: Selection): Promise<number>;
 }
 
 const COMMON = { ...CONFIG, '--json': 'print JSON' };
@@ -37,86 +29,82 @@ const ALL = { '--all': 'all of them' };
 type Options = OptionsOf<typeof COMMON> & Partial<OptionsOf<typeof SINK & typeof ALL>>;
 
 /** `list`, `show`, `retry` and `drop` for events that wait for a decision. */
-function setAsideCommand<Summary extends EventSummary>(io: Io, box: SetAsideList<Summary>): Command {
-  const command = commandOf(box.name, {}, box.help).description(box.description);
-  const verb = (name: string, description: string, own: OptionTable): Command => {
-    const sink = box.hasSink && name !== 'show' ? SINK : {};
-    const child = commandOf(name, { ...COMMON, ...sink, ...own }, box.help).description(description);
+function setAsideCommand<Summary extends EventSummary>(io: Io, about: SetAsideList<Summary>): Command {
+  const { kind, description, help, keeps, header, row, list } = about;
+  const command = commandOf(kind, {}, help).description(description);
+  const addCommand = (name: string, what: string, own: OptionTable): Command => {
+    const sink = kind === 'dead-letters' && name !== 'show' ? SINK : {};
+    const child = commandOf(name, { ...COMMON, ...sink, ...own }, help).description(what);
     command.addCommand(child);
     return child;
   };
   const run = <T>(options: Options, work: (operations: Operations) => Promise<T>): Promise<T> =>
     withOperations(configOf(options, io), work);
+  const listAll = async (operations: Operations, selection: Selection): Promise<Summary[]> => {
+    const pages = pagesOf((part: Selection) => list(operations, part, false), selection);
+    return (await Array.fromAsync(pages)).flat();
+  };
 
-  verb('list', 'one line per event, without bodies', LIST).action(
+  addCommand('list', 'one line per event, without bodies', LIST).action(
     async (options: Options & OptionsOf<typeof LIST>) => {
-      const found = await run(options, (operations) =>
-        all((part) => box.list(operations, part, false), { ...sinkOf(options), limit: options.limit }),
-      );
-      printList(io, options, found, box.header, (summary) => box.row(summary));
+      const selection = { ...sinkOf(options), limit: options.limit };
+      const found = await run(options, (operations) => listAll(operations, selection));
+      printList(io, options, found, header, row);
     },
   );
 
-  verb('show', 'one complete event, including its body', {})
+  addCommand('show', 'one complete event, including its body', {})
     .argument('<key>', 'as `list` prints it')
     .action(async (key: string, options: Options) => {
       const keys = [keyOf(key)];
-      const [found] = await run(options, (operations) => box.list(operations, { keys }, true));
-      if (found === undefined) throw usageError(`${box.name} has no ${key}`);
+      const [found] = await run(options, (operations) => list(operations, { keys }, true));
+      if (found === undefined) throw usageError(`${kind} has no ${key}`);
       const { body_base64: body = '', ...rest } = found;
       print(io, JSON.stringify(options.json === true ? found : rest, null, 2));
       if (options.json !== true) print(io, Buffer.from(body, 'base64').toString('utf8'));
     });
 
+  /** Runs `work` on the selected events; with an unknown key nothing is changed. */
   const change = <T>(
-    name: string,
-    description: string,
+    options: Options,
+    keys: readonly string[],
     work: (operations: Operations, selection: Selection) => Promise<T>,
-    shown: (result: T) => readonly [found: object, words: string],
-  ): Command =>
-    verb(name, description, ALL)
-      .argument('[keys...]', 'as `list` prints them')
-      .action(async (keys: string[], options: Options) => {
-        const selection = selectionOf(keys, options);
-        const result = await run(options, async (operations) => {
-          await requireAll(box, operations, selection);
-          return work(operations, selection);
-        });
-        printResult(io, options, ...shown(result));
-      });
-  change('retry', 'deliver them again', box.retry, (result) => [
-    result,
-    `retried ${result.retried}${result.kept === 0 ? '' : `, kept ${result.kept} (${box.keeps})`}`,
-  ]);
-  change('drop', 'delete them permanently', box.drop, (dropped) => [{ dropped }, `dropped ${dropped}`]);
+  ): Promise<T> => {
+    const selection = selectionOf(keys, options);
+    return run(options, async (operations) => {
+      const found = selection.keys === undefined ? [] : await listAll(operations, selection);
+      const missing = selection.keys?.filter((key) => !found.some((summary) => summary.key === key)) ?? [];
+      if (missing.length > 0) throw usageError(`${kind} has no ${missing.join(', ')}; nothing was changed`);
+      return work(operations, selection);
+    });
+  };
+
+  addCommand('retry', 'deliver them again', ALL)
+    .argument('[keys...]', 'as `list` prints them')
+    .action(async (keys: string[], options: Options) => {
+      const result = await change(options, keys, (operations, selection) =>
+        operations[SET_ASIDE[kind].retry](selection),
+      );
+      const kept = result.kept === 0 ? '' : `, kept ${result.kept} (${keeps})`;
+      printResult(io, options, result, `retried ${result.retried}${kept}`);
+    });
+
+  addCommand('drop', 'delete them permanently', ALL)
+    .argument('[keys...]', 'as `list` prints them')
+    .action(async (keys: string[], options: Options) => {
+      const dropped = await change(options, keys, (operations, selection) =>
+        operations[SET_ASIDE[kind].drop](selection),
+      );
+      printResult(io, options, { dropped }, `dropped ${dropped}`);
+    });
   return command;
-}
-
-/** @throws MillraceError usage for unknown keys, before anything is changed */
-async function requireAll<Summary extends EventSummary>(
-  box: SetAsideList<Summary>,
-  operations: Operations,
-  selection: Selection,
-): Promise<void> {
-  const { keys } = selection;
-  if (keys === undefined) return;
-  const found = await all((part) => box.list(operations, part, false), selection);
-  const missing = keys.filter((key) => !found.some((summary) => summary.key === key));
-  if (missing.length > 0) throw usageError(`${box.name} has no ${missing.join(', ')}; nothing was changed`);
-}
-
-async function all<Summary extends EventSummary>(
-  list: (selection: Selection) => Promise<readonly Summary[]>,
-  selection: Selection,
-): Promise<Summary[]> {
-  return (await Array.fromAsync(pagesOf(list, selection))).flat();
 }
 
 /** The named keys; all only with --all or --sink. */
 function selectionOf(keys: readonly string[], options: Options): Selection {
   if (keys.length > 0) return { keys: keys.map(keyOf), ...sinkOf(options) };
   if (options.all === true || options.sink !== undefined) return sinkOf(options);
-  throw usageError('name the keys, or say --all');
+  throw usageError('name the keys, or add --all');
 }
 
 function sinkOf({ sink }: Options): Selection {
@@ -138,10 +126,9 @@ Authentic but invalid events are kept here, byte for byte, until someone retries
 
 export function quarantineCommand(io: Io): Command {
   return setAsideCommand<QuarantineSummary>(io, {
-    name: 'quarantine',
+    kind: 'quarantine',
     description: 'authentic but invalid events: list, show, retry, drop',
     help: QUARANTINE_HELP,
-    hasSink: false,
     keeps: 'still invalid, or id_reused, which has to be named by its key',
     header: ['KEY', 'RECEIVED', 'TYPE', 'BYTES', 'ID', 'REASONS'],
     row: ({ key, received_at, event_type, bytes, id, reasons }) => [
@@ -153,8 +140,6 @@ export function quarantineCommand(io: Io): Command {
       reasons.map(({ code }) => code).join(' '),
     ],
     list: (operations, selection, bodies) => operations.listQuarantine(selection, bodies),
-    retry: (operations, selection) => operations.retryQuarantine(selection),
-    drop: (operations, selection) => operations.dropQuarantine(selection),
   });
 }
 
@@ -167,10 +152,9 @@ Examples:
 
 export function deadLettersCommand(io: Io): Command {
   return setAsideCommand<DeadLetterSummary>(io, {
-    name: 'dead-letters',
+    kind: 'dead-letters',
     description: 'events that a sink has permanently refused: list, show, retry, drop',
     help: DEAD_LETTERS_HELP,
-    hasSink: true,
     keeps: 'of sinks that the config does not have',
     header: ['KEY', 'DIED', 'TARGET', 'TYPE', 'BYTES', 'ID', 'CODE', 'REASON'],
     row: ({ key, died_at, sink, destination, event_type, bytes, id, code, reason }) => [
@@ -184,7 +168,5 @@ export function deadLettersCommand(io: Io): Command {
       reason,
     ],
     list: (operations, selection, bodies) => operations.listDeadLetters(selection, bodies),
-    retry: (operations, selection) => operations.retryDeadLetters(selection),
-    drop: (operations, selection) => operations.dropDeadLetters(selection),
   });
 }

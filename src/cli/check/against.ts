@@ -17,7 +17,7 @@ import { compileRoutes } from '../../deliver/routes/table.ts';
 import { createValidator } from '../../receive/validate/envelope.ts';
 import { configIfAny, withRedactions } from '../config-options.ts';
 import { placed } from '../file-reports.ts';
-import type { Io } from '../io.ts';
+import { closing, type Io } from '../io.ts';
 import { openerOf } from '../key-options.ts';
 import { openOperations } from '../operations.ts';
 import { StatusLine } from '../status-line.ts';
@@ -113,32 +113,24 @@ async function* archiveEvents(
   io: Io,
 ): AsyncGenerator<PastEvent> {
   const opener = await openerOf({ config: file }, io, 'nothing');
-  const places = new Places(config.storage);
-  try {
-    for await (const item of readArchive(path, { places, parts: true, signal: io.signal, opener })) {
-      if (item.kind === 'problem') onProblem(`${placed(item.file, item.line)}: ${item.reason}`);
-      else yield { id: item.record.id, type: item.record.event_type, body: item.body };
-    }
-  } finally {
-    await places.close();
+  await using places = closing(new Places(config.storage));
+  for await (const item of readArchive(path, { places, parts: true, signal: io.signal, opener })) {
+    if (item.kind === 'problem') onProblem(`${placed(item.file, item.line)}: ${item.reason}`);
+    else yield { id: item.record.id, type: item.record.event_type, body: item.body };
   }
 }
 
 /** The events that the journal holds now. */
 async function* journalEvents(loaded: LoadedConfig): AsyncGenerator<PastEvent> {
-  const { operations, close } = await openOperations(loaded);
-  try {
-    const { firstSeq, lastSeq } = (await operations.status()).journal;
-    for (let after = firstSeq - 1; after < lastSeq;) {
-      const page = await operations.listEvents({ after });
-      for (const { key, id, event_type: type, body_base64: body = '' } of page) {
-        // Erased events have no id.
-        if (key <= lastSeq && id !== '') yield { id, type, body: Buffer.from(body, 'base64') };
-      }
-      after = page.at(-1)?.key ?? lastSeq;
+  await using open = closing(await openOperations(loaded));
+  const { firstSeq, lastSeq } = (await open.operations.status()).journal;
+  for (let after = firstSeq - 1; after < lastSeq;) {
+    const page = await open.operations.listEvents({ after });
+    for (const { key, id, event_type: type, body_base64: body = '' } of page) {
+      // Erased events have no id.
+      if (key <= lastSeq && id !== '') yield { id, type, body: Buffer.from(body, 'base64') };
     }
-  } finally {
-    await close();
+    after = page.at(-1)?.key ?? lastSeq;
   }
 }
 

@@ -6,7 +6,7 @@ import { dryRun, type DryRun } from '../../replay/dry-run.ts';
 import { type Finished, finishedBefore } from '../../replay/finished.ts';
 import { asOwner } from '../as-owner.ts';
 import { resolvedConfigOf } from '../config-options.ts';
-import { type Io, note, print, printTable } from '../io.ts';
+import { closing, type Io, note, print, printTable } from '../io.ts';
 import { openerOf } from '../key-options.ts';
 import { commandOf } from '../options.ts';
 import { withPlaces } from '../places.ts';
@@ -47,26 +47,22 @@ export function replayCommand(io: Io): Command {
       const order = replayOrder(inputs, flags, loaded.config, io);
       const finished = flags.resume === true ? finishedOf(order) : null;
       if (finished !== null) return reportFinished(finished, flags, io);
-      const store = new ReplayStore(loaded, io.signal);
-      try {
-        const opener = await openerOf({ ...flags, config: loaded.file }, io, 'nothing');
-        const onPassedOver = (root: string, files: number): void =>
-          note(io, `${root}: ${files} files skipped: by the manifest they hold nothing that matches`);
-        const onChanged = (where: string): void =>
-          note(io, `${where} has changed: it is replayed again from its first line, under the same ids`);
-        await withPlaces(loaded.config.storage, async (places) => {
-          const work = await replayWork(order, { loaded, opener, store, places, onPassedOver, onChanged });
-          if (flags.dryRun === true) return count(work, flags, io);
-          // A stdout sink without a reader would be retried forever.
-          if (Object.values(loaded.config.sinks).some((sink) => sink.description.writesStdout === true)) {
-            io.setExit(EXIT.partial);
-            io.whenOutputIsLost('end');
-          }
-          render(await runReplay(work, flags, io), work, flags, io);
-        });
-      } finally {
-        await store.close();
-      }
+      await using store = closing(new ReplayStore(loaded, io.signal));
+      const opener = await openerOf({ ...flags, config: loaded.file }, io, 'nothing');
+      const onPassedOver = (root: string, files: number): void =>
+        note(io, `${root}: ${files} files skipped: by the manifest they hold nothing that matches`);
+      const onChanged = (where: string): void =>
+        note(io, `${where} has changed: it is replayed again from its first line, under the same ids`);
+      await withPlaces(loaded.config.storage, async (places) => {
+        const work = await replayWork(order, { loaded, opener, store, places, onPassedOver, onChanged });
+        if (flags.dryRun === true) return count(work, flags, io);
+        // A stdout sink without a reader would be retried forever.
+        if (Object.values(loaded.config.sinks).some((sink) => sink.description.writesStdout === true)) {
+          io.setExit(EXIT.partial);
+          io.whenOutputIsLost('end');
+        }
+        render(await runReplay(work, flags, io), work, flags, io);
+      });
     });
 }
 

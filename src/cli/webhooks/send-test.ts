@@ -3,7 +3,7 @@ import { EXIT, MillraceError } from '../../core/errors.ts';
 import { membersIn } from '../../lib/parsed.ts';
 import { newDeliveryId } from '../../sandbox/made-up-events.ts';
 import { signStandardWebhooks } from '../../receive/verify/sign-standard-webhooks.ts';
-import { note, printResult, type Io } from '../io.ts';
+import { closing, note, printResult, type Io } from '../io.ts';
 import { Sender } from '../sender.ts';
 import type { TestFlags } from './options.ts';
 import { findWebhook, secretAtService, type Team } from './session.ts';
@@ -32,20 +32,16 @@ export async function testWebhook(
     client_user_id: 'millrace-test',
   };
   const body = Buffer.from(JSON.stringify(event));
-  const sender = new Sender(url, 1);
-  try {
-    const began = performance.now();
-    const answer = await sender.send({ headers: signStandardWebhooks(secret, id, Date.now(), body), body });
-    const ms = Math.round(performance.now() - began);
-    const outcome = outcomeOf(answer.body);
-    const ok = answer.status < 300 && outcome !== 'quarantined';
-    const shown = { webhook_id: webhook.id, url, id, event_type: type, http: answer.status, outcome, ms, ok };
-    printResult(io, flags, shown, `${url}: ${answer.status} ${outcome}, ${ms} ms, event ${id}`);
-    if (webhook.disabled === true) note(io, `the service has disabled ${webhook.id}: it sends nothing there`);
-    io.setExit(ok && webhook.disabled !== true ? EXIT.done : EXIT.failed);
-  } finally {
-    await sender.close();
-  }
+  await using sender = closing(new Sender(url, 1));
+  const began = performance.now();
+  const answer = await sender.send({ headers: signStandardWebhooks(secret, id, Date.now(), body), body });
+  const ms = Math.round(performance.now() - began);
+  const outcome = outcomeOf(answer.body);
+  const ok = answer.status < 300 && outcome !== 'quarantined';
+  const shown = { webhook_id: webhook.id, url, id, event_type: type, http: answer.status, outcome, ms, ok };
+  printResult(io, flags, shown, `${url}: ${answer.status} ${outcome}, ${ms} ms, event ${id}`);
+  if (webhook.disabled === true) note(io, `the service has disabled ${webhook.id}: it sends nothing there`);
+  io.setExit(ok && webhook.disabled !== true ? EXIT.done : EXIT.failed);
 }
 
 /** The outcome in millrace's answer, or the beginning of another receiver's answer. */

@@ -48,12 +48,9 @@ export async function withSession<T>(
   const store = storeOf(io, flags, loaded);
   return withTeam(io, flags, async (team) => {
     const records = await SecretRecords.open(store);
-    try {
-      const receiver = new LocalReceiver(loaded, store, io);
-      return await work({ ...team, store, records, receiver, io, flags });
-    } finally {
-      records.release();
-    }
+    const receiver = new LocalReceiver(loaded, store, io);
+    const session = { ...team, store, records, receiver, io, flags };
+    return await work(session).finally(() => records.release());
   });
 }
 

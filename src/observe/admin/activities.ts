@@ -1,15 +1,15 @@
 import type { Router } from 'express';
 import { activitySchema, type Activity } from '../../core/operations.ts';
 import type { Clock } from '../../core/clock.ts';
-import { answering, bodyOf } from './problem.ts';
+import { answering, parseAs } from './problem.ts';
 
-/** Milliseconds without a word after which a command is taken to have ended without one. */
-const SILENT = 15_000;
-/** How long what is over is still shown. */
-const SHOWN = 3_600_000;
-const KEPT = 50;
+/** Milliseconds without an update after which a command counts as interrupted. */
+const SILENT_MS = 15_000;
+/** Milliseconds for which a finished command is shown. */
+const SHOWN_MS = 3_600_000;
+const MOST = 50;
 
-/** What commands that run beside the receiver say of their work: replays and backfills. Held in memory, for the console. */
+/** Progress of commands that run beside the receiver, in memory, for the console. */
 export class ActivityBoard {
   readonly #clock: Clock;
   readonly #noted = new Map<string, Activity>();
@@ -23,30 +23,30 @@ export class ActivityBoard {
     this.#noted.delete(key);
     this.#noted.set(key, { ...activity, updatedAt: this.#clock.now() });
     for (const oldest of this.#noted.keys()) {
-      if (this.#noted.size <= KEPT) break;
+      if (this.#noted.size <= MOST) break;
       this.#noted.delete(oldest);
     }
   }
 
-  /** Newest word first. */
+  /** Newest update first. */
   list(): readonly Activity[] {
     const now = this.#clock.now();
     return [...this.#noted.values()]
-      .filter(({ updatedAt }) => now - updatedAt < SHOWN)
+      .filter(({ updatedAt }) => now - updatedAt < SHOWN_MS)
       .map((activity): Activity => {
-        const isGone = activity.state === 'running' && now - activity.updatedAt > SILENT;
+        const isGone = activity.state === 'running' && now - activity.updatedAt > SILENT_MS;
         return isGone ? { ...activity, state: 'interrupted' } : activity;
       })
       .toReversed();
   }
 }
 
-/** `POST` takes one activity in its newest state. */
+/** Lists activities; `POST` updates one. */
 export function activityApi(board: ActivityBoard): Router {
   return answering({
     'GET /': () => board.list(),
-    'POST /': (request) => {
-      board.note(bodyOf(activitySchema, request));
+    'POST /': ({ body }) => {
+      board.note(parseAs(activitySchema, body));
       return { noted: true };
     },
   });

@@ -1,7 +1,6 @@
 import type { Response, Router } from 'express';
 import { z } from 'zod';
-import { MillraceError } from '../../core/errors.ts';
-import type { Erasures, Subject } from '../../core/erasure.ts';
+import type { Erasures } from '../../core/erasure.ts';
 import type { Selection } from '../../core/journal.ts';
 import type { SetAsideKind } from '../../core/receipt.ts';
 import type { EventSummary, Operations } from '../../core/operations.ts';
@@ -10,20 +9,47 @@ import { toRouteRecordJson } from '../../core/route-record.ts';
 import { type Audit, type AuditEntry, SET_ASIDE } from './audit.ts';
 import type { EventSearch } from './event-search.ts';
 import { whoOf } from './guard.ts';
-import { answering, bodyOf, Refused } from './problem.ts';
+import { answering, parseAs, Refused } from './problem.ts';
 import { replayOrderSchema } from './replay-orders.ts';
 import type { Replays } from './replays.ts';
 
+/** Also reads the texts of a query. */
+const whole = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+
+/** Selects events of the journal, of quarantine or of dead letters; `keys` is a list, or a text with commas. */
+const selectionSchema = z.object({
+  keys: z
+    .preprocess((keys) => (typeof keys === 'string' ? keys.split(',') : keys), z.array(whole))
+    .optional(),
+  sink: z.string().optional(),
+  limit: whole.optional(),
+  after: whole.optional(),
+});
+
+function selectionOf(query: unknown): Selection {
+  return parseAs(selectionSchema, query) as Selection;
+}
+
+/** Strict, because a selection without a known key selects everything. */
+function selectionIn(body: unknown): Selection {
+  return parseAs(selectionSchema.strict(), body) as Selection;
+}
+
+/** @throws MillraceError usage */
+export function wholeNumber(value: unknown): number {
+  return parseAs(whole, value);
+}
+
 /**
- * The admin API that the commands and the console use.
- * @param operationsOf what whoever asks may see and do
- * @param mayShow whether whoever asks may see bodies
+ * The admin API for commands and the console.
+ * @param operationsOf operations that note the caller in the audit log
+ * @param mayShow whether the caller may see bodies
  */
 export function createApi(
   operationsOf: (response: Response) => Operations,
   mayShow: (response: Response) => boolean,
 ): Router {
-  const bodiesTo = (response: Response): void => {
+  const requireBodies = (response: Response): void => {
     if (!mayShow(response)) throw bodiesRefused();
   };
   const api = answering({
@@ -31,7 +57,7 @@ export function createApi(
     'GET /schema': (_, response) => operationsOf(response).schema(),
     'GET /routes': async (_, response) => toRouteRecordJson(await operationsOf(response).routes()),
     'GET /events': ({ query }, response) => {
-      bodiesTo(response);
+      requireBodies(response);
       return operationsOf(response).listEvents(selectionOf(query));
     },
     'GET /heads': ({ query: { after = 0 } }, response) =>
@@ -40,11 +66,8 @@ export function createApi(
       const account = await operationsOf(response).account(wholeNumber(since), wholeNumber(until));
       return { ...account, routes: toRouteRecordJson(account.routes) };
     },
-    'POST /sinks/drop': ({ body }, response) => {
-      const { sink } = body as { sink?: unknown };
-      if (typeof sink !== 'string') throw new MillraceError('usage', 'the body must name the sink');
-      return operationsOf(response).dropSink(sink);
-    },
+    'POST /sinks/drop': ({ body }, response) =>
+      operationsOf(response).dropSink(parseAs(z.object({ sink: z.string() }), body).sink),
   });
   for (const [kind, { list, retry, drop }] of Object.entries(SET_ASIDE))
     api.use(
@@ -52,7 +75,7 @@ export function createApi(
       answering({
         'GET /': ({ query }, response) => {
           const bodies = query['bodies'] === 'true';
-          if (bodies) bodiesTo(response);
+          if (bodies) requireBodies(response);
           return operationsOf(response)[list](selectionOf(query), bodies);
         },
         'GET /count': ({ query }, response) => countOf(operationsOf(response)[list], selectionOf(query)),
@@ -71,10 +94,9 @@ export function bodiesRefused(): Refused {
   return new Refused(403, 'forbidden', 'console.payloads is not set: bodies are not shown');
 }
 
-/** How many of what is set aside are counted. */
 const MOST_COUNTED = 100_000;
 
-/** What a retry would be of: how many events, and of which types. */
+/** Counts the selected events by type, for a confirmation in the console. */
 async function countOf(
   list: (selection: Selection, bodies: boolean) => Promise<readonly EventSummary[]>,
   selection: Selection,
@@ -88,74 +110,28 @@ async function countOf(
   return { events, isAll: events <= MOST_COUNTED, types: Object.fromEntries(types) };
 }
 
-const SELECTS: ReadonlySet<string> = new Set(['keys', 'sink', 'limit', 'after']);
+const subjectSchema = z.object({
+  by: z.enum(['user', 'client_user']),
+  id: z.string().min(1),
+  team: z.string().nullable(),
+});
 
-/** As `selectionOf`, of a body. What is read as no selection selects everything, so it must be meant. */
-function selectionIn(body: unknown): Selection {
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw new MillraceError('usage', 'the body must be a JSON object, {} for everything');
-  const unknown = Object.keys(body).find((key) => !SELECTS.has(key));
-  if (unknown !== undefined)
-    throw new MillraceError('usage', `a selection can have ${[...SELECTS].join(', ')}, not ${unknown}`);
-  return selectionOf(body);
-}
-
-/** Reads `keys` (comma-separated or a list), `sink`, `limit` and `after`. */
-function selectionOf(value: unknown): Selection {
-  const fields = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
-  const selection: { -readonly [Key in keyof Selection]: Selection[Key] } = {};
-  const { keys, sink } = fields;
-  if (keys !== undefined)
-    selection.keys = (Array.isArray(keys) ? keys : textOf(keys).split(',')).map(wholeNumber);
-  // Passed over, it would select what every sink has.
-  if (sink !== undefined && typeof sink !== 'string')
-    throw new MillraceError('usage', 'sink must be the name of one');
-  if (sink !== undefined) selection.sink = sink;
-  if (fields['limit'] !== undefined) selection.limit = wholeNumber(fields['limit']);
-  if (fields['after'] !== undefined) selection.after = wholeNumber(fields['after']);
-  return selection;
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
-}
-
-/** @throws MillraceError usage */
-export function wholeNumber(value: unknown): number {
-  const number = Number(value);
-  if (!Number.isSafeInteger(number) || number < 0)
-    throw new MillraceError('usage', 'keys, limit and after must be whole numbers');
-  return number;
-}
-
-/** The part that `millrace erase` uses. Ids travel in bodies only: addresses end up in logs. */
+/** For `millrace erase`. Ids are in bodies only, because URLs end up in logs. */
 export function erasureApi(erasuresOf: (response: Response) => Erasures): Router {
   return answering({
     'GET /': (_, response) => erasuresOf(response).list(),
-    'POST /': ({ body }, response) => {
-      const { now } = Object(body) as { now?: unknown };
-      return erasuresOf(response).request(subjectOf(body), now === true);
-    },
-    'POST /cancel': ({ body }, response) => erasuresOf(response).cancel(subjectOf(body)),
+    'POST /': ({ body }, response) =>
+      erasuresOf(response).request(parseAs(subjectSchema, body), Object(body).now === true),
+    'POST /cancel': ({ body }, response) => erasuresOf(response).cancel(parseAs(subjectSchema, body)),
     'GET /progress': async (_, response) => (await erasuresOf(response).progress?.()) ?? null,
     'POST /run': (_, response) => erasuresOf(response).run(),
   });
 }
 
-function subjectOf(body: unknown): Omit<Subject, 'request'> {
-  const { by, id, team } = Object(body) as Readonly<Record<string, unknown>>;
-  if (by !== 'user' && by !== 'client_user')
-    throw new MillraceError('usage', 'by must be user or client_user');
-  if (typeof id !== 'string' || id === '') throw new MillraceError('usage', 'id must be a text');
-  if (team !== null && typeof team !== 'string')
-    throw new MillraceError('usage', 'team must be a text or null');
-  return { by, id, team };
-}
-
 const MOST_FOUND = 200;
 
 const text = z.string().min(1).max(1024).optional();
-const whole = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional();
+const number = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional();
 const time = z.iso
   .datetime({ offset: true })
   .transform((written) => Date.parse(written))
@@ -168,23 +144,23 @@ const searchSchema = z.strictObject({
   since: time,
   until: time,
   state: z.enum(['waiting', 'settled', 'nowhere', 'dead', 'quarantined']).optional(),
-  before: whole,
+  before: number,
   limit: z.number().int().min(1).max(MOST_FOUND).default(50),
 });
 
-/** Searches events and tells the way of one. Ids travel in bodies only, as of erasures. */
+/** Searches events, and shows the timeline of one. Ids are in bodies only, because URLs end up in logs. */
 export function searchApi(search: EventSearch): Router {
   return answering({
-    'POST /': (request) => search.find(bodyOf(searchSchema, request)),
+    'POST /': ({ body }) => search.find(parseAs(searchSchema, body)),
     'GET /:seq': async ({ params }) => {
-      const way = await search.way(wholeNumber(params['seq']));
-      if (way === null) throw new Refused(404, 'not_found', 'the journal no longer has this event');
-      return way;
+      const timeline = await search.timeline(wholeNumber(params['seq']));
+      if (timeline === null) throw new Refused(404, 'not_found', 'the journal no longer has this event');
+      return timeline;
     },
   });
 }
 
-/** Replays that a person starts in the console: counted first, and noted before anything is sent. */
+/** Replays of the console: counted first, and noted in the audit log before anything is sent. */
 export function replayApi(replays: Replays, audit: Audit): Router {
   const note = async (action: AuditEntry['action'], id: string, response: Response): Promise<void> => {
     const { order } = replays.get(id);
@@ -193,7 +169,7 @@ export function replayApi(replays: Replays, audit: Audit): Router {
   };
   return answering({
     'GET /': () => ({ jobs: replays.list(), ...replays.choices() }),
-    'POST /': (request) => replays.count(bodyOf(replayOrderSchema, request)),
+    'POST /': ({ body }) => replays.count(parseAs(replayOrderSchema, body)),
     'POST /:id/start': async ({ params: { id = '' } }, response) => {
       replays.mayStart(id);
       await note('replay', id, response);
@@ -208,5 +184,14 @@ export function replayApi(replays: Replays, audit: Audit): Router {
       replays.forget(id);
       return { forgotten: true };
     },
+  });
+}
+
+const flushSchema = z.object({ sinks: z.array(z.string()).optional() });
+
+/** Closes open files of sinks. @param flush null means all sinks */
+export function flushApi(flush: (sinks: readonly string[] | null) => Promise<unknown>): Router {
+  return answering({
+    'POST /': async ({ body }) => ({ flushed: await flush(parseAs(flushSchema, body).sinks ?? null) }),
   });
 }

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import express, { type Router } from 'express';
+import type { Router } from 'express';
 import { MANIFEST, OPEN_FOLDER, PART_EXTENSION } from '../../core/archive.ts';
 import { isCompaction, parseManifestLine, type ManifestLine } from '../../core/archive-manifest.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
@@ -8,6 +8,7 @@ import { isStoreUrl } from '../../core/place.ts';
 import { isMissing, openPlain, READ } from '../../lib/durable.ts';
 import { lastEnd, lineBefore } from '../../lib/tail.ts';
 import { wholeNumber } from './api.ts';
+import { answering } from './problem.ts';
 
 /** An archive that a sink of the config writes. */
 export interface SinkArchive {
@@ -17,56 +18,54 @@ export interface SinkArchive {
   readonly isSealed: boolean;
 }
 
-/** Lists the files of archives, as their manifests name them. */
+/** Lists the files of archives by their manifests. */
 export function filesApi(archives: () => readonly SinkArchive[]): Router {
-  const api = express.Router();
-  api.get('/', async ({ query: { sink, before } }, response) => {
-    const archive = archives().find((each) => each.sink === sink);
-    if (archive === undefined)
-      throw new MillraceError('usage', 'sink must be the name of one with an archive');
-    if (isStoreUrl(archive.path))
-      throw new MillraceError(
-        'usage',
-        `${archive.sink} writes to an object store: only archives in folders are listed`,
-      );
-    const page = await newestFiles(archive.path, before === undefined ? null : wholeNumber(before));
-    // Null where nothing outside of millrace can read the records.
-    response.json({ ...page, path: archive.isSealed ? null : resolve(archive.path) });
+  return answering({
+    'GET /': async ({ query: { sink, before } }) => {
+      const archive = archives().find((each) => each.sink === sink);
+      if (archive === undefined) throw new MillraceError('usage', 'sink must be a sink with an archive');
+      if (isStoreUrl(archive.path))
+        throw new MillraceError(
+          'usage',
+          `${archive.sink} writes to an object store: only archives in folders are listed`,
+        );
+      const page = await newestFiles(archive.path, before === undefined ? null : wholeNumber(before));
+      // Null for sealed records, which other programs cannot read.
+      return { ...page, path: archive.isSealed ? null : resolve(archive.path) };
+    },
   });
-  return api;
 }
 
-/** What a line of a manifest says of a file. */
+/** A file in a line of the manifest. */
 export interface ListedFile {
   readonly file: string;
-  /** `removed` by an erasure: it is there no more. */
+  /** `kept`: one large event; `removed`: deleted by an erasure. */
   readonly state: 'closed' | 'compacted' | 'kept' | 'erased' | 'removed';
-  /** Null for an event that was kept whole. */
+  /** Null for `kept`. */
   readonly records: number | null;
   readonly bytes: number;
   readonly first_received_at: string | null;
   readonly last_received_at: string | null;
-  /** Files that this one stands for. */
+  /** Files that were joined into this one. */
   readonly replaces: readonly string[];
 }
 
 export interface FilesPage {
-  /** Newest line first. A file may have older lines, which do not count any more. */
+  /** Newest line first; older lines of the same file are obsolete. */
   readonly files: readonly ListedFile[];
-  /** Files that are open now; null when that cannot be told. */
+  /** Number of open files; null when unknown. */
   readonly parts: number | null;
-  /** The same question with `before` this goes on; null at the beginning of the manifest. */
+  /** `before` of the next page; null at the beginning of the manifest. */
   readonly next: number | null;
 }
 
-/** Lines of one page. */
+/** Lines and bytes of one page: the line of a compaction can be long. */
 const MOST = 100;
-/** Bytes after which a page ends: the line of a compaction names all that it replaced. */
 const MOST_BYTES = 4 * 1024 * 1024;
 
 /**
- * The end of the manifest of an archive in a folder. What it says is taken as it stands: nothing is verified, no data is read.
- * @param before position in the manifest, as a page before has given it; null for its end
+ * A page from the end of an archive's manifest, without any verification.
+ * @param before `next` of the page before; null for the end
  * @throws MillraceError archive_unreadable
  */
 export async function newestFiles(root: string, before: number | null): Promise<FilesPage> {
@@ -86,7 +85,7 @@ async function readLines(path: string, before: number | null): Promise<Pick<File
     if (isMissing(error)) return null;
     throw error;
   });
-  // Nothing was closed yet.
+  // No file was closed yet.
   if (handle === null) return { files: [], next: null };
   try {
     const { size } = await handle.stat();
@@ -117,7 +116,7 @@ function listed(line: ManifestLine): ListedFile {
   return { ...common, state: 'closed' };
 }
 
-/** Folders of unfinished files come and go while a receiver runs. */
+/** Null when the folders of open files change during the count. */
 async function openParts(root: string): Promise<number | null> {
   try {
     const names = await readdir(join(root, OPEN_FOLDER), { recursive: true });

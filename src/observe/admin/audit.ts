@@ -18,36 +18,36 @@ const LIMITS = { maxBytes: 10 * 2 ** 20, keep: 20 };
 /** Ids on one line. */
 const IDS = 500;
 
-/** The operations on each kind of event that is set aside. */
+/** Operations on quarantine and on dead letters. */
 export const SET_ASIDE = {
   quarantine: { list: 'listQuarantine', retry: 'retryQuarantine', drop: 'dropQuarantine' },
   'dead-letters': { list: 'listDeadLetters', retry: 'retryDeadLetters', drop: 'dropDeadLetters' },
 } as const;
 
-type SetAside = keyof typeof SET_ASIDE;
+/** Who acted: the owner of a token, a command that opened the journal itself, or the receiver. */
+export type Actor = TokenName | 'command' | 'receiver';
 
-/** Who asked: by which token, a command that had the journal to itself, or the receiver by itself. */
-export type Asker = TokenName | 'command' | 'receiver';
-
-/** What is noted of these stands there by the hashes of delivery ids: the log keeps them when the events, and whose they were, are erased. */
+/** Ids of these are hashed: the log outlives erased events. */
 const HASHED: ReadonlySet<AuditEntry['what']> = new Set(['events', 'quarantine', 'dead-letters']);
 
-/** A line of the log. Ids are of events hashes of their ids (`hashedId`), of sinks their names, of erasures their requests and receipts, of replays
- * their ids and from where to where; never bodies, never ids of users. */
+/**
+ * A line of the log, without bodies and ids of users. Ids are hashes for events (`hashedId`), names for sinks, requests or receipts
+ * for erasures, and id and description for replays.
+ */
 export interface AuditEntry {
-  readonly who: Asker;
+  readonly who: Actor;
   readonly action: 'show' | 'retry' | 'drop' | 'request' | 'cancel' | 'erase' | 'replay' | 'recover';
   readonly what: 'events' | 'quarantine' | 'dead-letters' | 'sinks' | 'erasures' | 'replays';
   readonly ids: readonly string[];
 }
 
-/** Who has looked at which bodies, and what was done to what is kept. What cannot be noted is not done. */
+/** The audit log. An action that cannot be recorded is not done. */
 export class Audit {
   readonly #log: ChainedLog;
   readonly #folder: string;
   #key: string | null = null;
 
-  /** @param folder where `owner.json` is */
+  /** @param folder of `owner.json` */
   constructor(folder: string) {
     this.#folder = folder;
     this.#log = new ChainedLog({ folder, name: AUDIT, ...LIMITS });
@@ -75,66 +75,67 @@ export class Audit {
     makeFolder(this.#folder, 0o700);
     const made = randomBytes(32).toString('hex');
     await writeOnce(join(this.#folder, `${AUDIT}.key`), Buffer.from(`${made}\n`), OWNER_ONLY);
-    // Another process may have been first.
+    // Another process can have created it first.
     return auditKey(this.#folder) ?? made;
   }
 }
 
-/** @returns the key of the hashes; null when nothing was noted yet */
+/** The key of the hashes; null before the first entry. */
 export function auditKey(folder: string): string | null {
   return readIfThere(join(folder, `${AUDIT}.key`))?.trim() ?? null;
 }
 
-/** The operations for one who asks. What is dropped or retried is what was noted before, page by page. */
-export function auditedOperations(operations: Operations, audit: Audit, who: Asker): Operations {
+/** Operations that record the actor before each action, page by page. */
+export function auditedOperations(operations: Operations, audit: Audit, who: Actor): Operations {
   const note = async <T extends readonly { readonly id: string }[]>(
-    entry: Pick<AuditEntry, 'action' | 'what'>,
+    action: AuditEntry['action'],
+    what: AuditEntry['what'],
     events: T,
   ): Promise<T> => {
-    // What an erasure has left of an event has no id.
+    // Erased events have no id.
     const ids = events.flatMap(({ id }) => (id === '' ? [] : [id]));
-    await audit.note({ who, ...entry, ids });
+    await audit.note({ who, action, what, ids });
     return events;
   };
-  const shown = async <T extends readonly { readonly id: string }[]>(
-    what: AuditEntry['what'],
-    bodies: boolean,
-    found: T,
-  ): Promise<T> => (bodies ? note({ action: 'show', what }, found) : found);
   const keysOf = async function* (
-    entry: { readonly action: 'retry' | 'drop'; readonly what: SetAside },
+    action: 'retry' | 'drop',
+    what: SetAsideKind,
     selection: Selection,
   ): AsyncGenerator<Selection> {
-    const list = (part: Selection) => operations[SET_ASIDE[entry.what].list](part, false);
+    const list = (part: Selection) => operations[SET_ASIDE[what].list](part, false);
     for await (const page of pagesOf<{ key: number; id: string }>(list, selection)) {
-      await note(entry, page);
+      await note(action, what, page);
       yield { keys: page.map(({ key }) => key) };
     }
   };
-  const retry = async (what: SetAside, selection: Selection) => {
+  const retry = async (what: SetAsideKind, selection: Selection) => {
     let [retried, kept] = [0, 0];
     const isNamed = selection.keys !== undefined;
-    // All of them first: what is refused once more meanwhile is not retried again.
-    for (const part of await Array.fromAsync(keysOf({ action: 'retry', what }, selection))) {
+    // The list is complete before the first retry: an event that is refused again is not retried twice.
+    for (const part of await Array.fromAsync(keysOf('retry', what, selection))) {
       const done = await operations[SET_ASIDE[what].retry](part, isNamed);
       retried += done.retried;
       kept += done.kept;
     }
     return { retried, kept };
   };
-  const drop = async (what: SetAside, selection: Selection) => {
+  const drop = async (what: SetAsideKind, selection: Selection) => {
     let dropped = 0;
-    for await (const part of keysOf({ action: 'drop', what }, selection))
+    for await (const part of keysOf('drop', what, selection))
       dropped += await operations[SET_ASIDE[what].drop](part);
     return dropped;
   };
   return {
     ...operations,
-    listEvents: async (selection) => shown('events', true, await operations.listEvents(selection)),
-    listQuarantine: async (selection, bodies) =>
-      shown('quarantine', bodies, await operations.listQuarantine(selection, bodies)),
-    listDeadLetters: async (selection, bodies) =>
-      shown('dead-letters', bodies, await operations.listDeadLetters(selection, bodies)),
+    listEvents: async (selection) => note('show', 'events', await operations.listEvents(selection)),
+    listQuarantine: async (selection, bodies) => {
+      const found = await operations.listQuarantine(selection, bodies);
+      return bodies ? note('show', 'quarantine', found) : found;
+    },
+    listDeadLetters: async (selection, bodies) => {
+      const found = await operations.listDeadLetters(selection, bodies);
+      return bodies ? note('show', 'dead-letters', found) : found;
+    },
     retryQuarantine: (selection) => retry('quarantine', selection),
     dropQuarantine: (selection) => drop('quarantine', selection),
     retryDeadLetters: (selection) => retry('dead-letters', selection),
@@ -146,8 +147,8 @@ export function auditedOperations(operations: Operations, audit: Audit, who: Ask
   };
 }
 
-/** The same for erasures. A request is known by its id once it is made, and it is on disk then whatever follows. */
-export function auditedErasures(erasures: Erasures, audit: Audit, who: Asker): Erasures {
+/** Erasures that record the actor. A request is recorded after it is made, when it has an id. */
+export function auditedErasures(erasures: Erasures, audit: Audit, who: Actor): Erasures {
   const note = (action: AuditEntry['action'], ids: readonly string[]): Promise<void> =>
     audit.note({ who, action, what: 'erasures', ids });
   return {

@@ -3,10 +3,10 @@ import type { DeadLetter, Journal, QuarantinedEvent } from '../../core/journal.t
 import type { EventSummary, SinkStatus } from '../../core/operations.ts';
 import type { Target } from '../../core/route.ts';
 import type { FoundEvent, SearchQuery, SearchResult } from '../../core/search.ts';
-import type { Attempt } from '../metrics/deliveries.ts';
+import type { RecentAttempt } from '../metrics/recent.ts';
 import { summaryOf } from './operations.ts';
 
-/** Where an event is now. Of one that has passed all its sinks only its dead letters say more than `settled`. */
+/** State of an event. `settled`: all its sinks have passed it, delivered or as a dead letter. */
 export type EventState = 'waiting' | 'settled' | 'nowhere' | 'dead' | 'quarantined';
 
 export interface SearchRequest extends SearchQuery {
@@ -18,23 +18,23 @@ export interface FoundSummary extends EventSummary {
 }
 
 export interface SearchPage {
-  /** Newest first; `key` is the place in the journal, or among what is set aside. */
+  /** Newest first; `key` is the seq, or the key in quarantine or dead letters. */
   readonly events: readonly FoundSummary[];
-  /** Fewer than all while the index is being built: the same question has a better answer soon. */
+  /** Events searched, of all; fewer while the index is being built. */
   readonly searched: number;
   readonly of: number;
-  /** The same question with `before` this goes on; null when there is no more. */
+  /** `before` of the next page; null after the last. */
   readonly next: number | null;
 }
 
-/** What one event has gone through, and where it stands at each sink. */
-export interface EventWay {
+/** What happened to an event, and its state at each sink. */
+export interface EventTimeline {
   readonly event: EventSummary & { readonly source: string };
   readonly journaled_at: string | null;
-  /** Of the distributed trace it belongs to; null when it is in none. */
+  /** Null without a distributed trace. */
   readonly trace_id: string | null;
   readonly replay_id: string | null;
-  /** The route of today's config that its type falls under; null when none matches. */
+  /** The route of the current config that matches its type; null without one. */
   readonly route: { readonly index: number; readonly match: string } | null;
   readonly sinks: readonly SinkStep[];
 }
@@ -42,13 +42,13 @@ export interface EventWay {
 export interface SinkStep {
   readonly sink: string;
   readonly destination: string | null;
-  /** `passed`: the sink is past it; it was delivered, or is a dead letter that was dropped or retried since. */
+  /** `passed`: delivered, or a dead letter that was dropped or retried since. */
   readonly state: 'delivered' | 'passed' | 'waiting' | 'dead';
-  /** When it was delivered or given up; null when that was too long ago to be remembered, or has not happened. */
+  /** When it was delivered or became a dead letter; null when that is not remembered, or has not happened. */
   readonly at: string | null;
-  /** The last attempts that failed, oldest first, as far as they are remembered. */
+  /** Remembered failed attempts, oldest first. */
   readonly retries: readonly { readonly at: string; readonly reason: string | null }[];
-  /** Of a dead letter, or why the sink takes nothing now. */
+  /** Reason of a dead letter, or the last error of the sink. */
   readonly reason: string | null;
 }
 
@@ -56,19 +56,19 @@ export interface EventSearchOptions {
   readonly journal: Journal;
   readonly find: (query: SearchQuery) => Promise<SearchResult>;
   readonly targetsOf: (event: JournalEvent) => readonly Target[];
-  /** The seq after which the routes began that an event was accepted under. */
+  /** The seq after which the routes of an event came into force. */
   readonly eraOf: (seq: number) => number;
   readonly routeOf: (type: string) => { readonly index: number | null; readonly match: string | null };
   readonly sinks: () => readonly SinkStatus[];
-  readonly attemptsOf: (seq: number) => readonly Attempt[];
+  readonly attemptsOf: (seq: number) => readonly RecentAttempt[];
 }
 
-/** Keys of what is set aside that are looked through at once: the journal writes nothing meanwhile. */
-const SET_ASIDE = 10_000;
-/** Milliseconds that one answer looks on for, where there may be nothing to be found for long. */
-const LONGEST = 150;
+/** Keys of quarantine or dead letters that one query searches: the journal does not write during it. */
+const KEYS_AT_ONCE = 10_000;
+/** Milliseconds of one search; the page then ends early. */
+const LONGEST_MS = 150;
 
-/** Finds events for a person, and says what became of each. */
+/** Finds events for the console, with their states. */
 export class EventSearch {
   readonly #options: EventSearchOptions;
 
@@ -80,41 +80,41 @@ export class EventSearch {
     if (state === 'dead' || state === 'quarantined') return this.#findSetAside(state, query);
     const cursors = await this.#cursors();
     const slowest = Math.min(...cursors.values());
-    // What all have passed does not wait; what stands behind the slowest is settled.
+    // Events that the slowest sink has passed do not wait.
     const bounds = state === 'waiting' ? { after: Math.max(slowest, query.after ?? 0) } : {};
     const events: FoundSummary[] = [];
-    const end = performance.now() + LONGEST;
-    const others = new Others(state);
+    const end = performance.now() + LONGEST_MS;
+    const skipped = new SkippedTypes(state);
     let { before } = query;
     for (;;) {
-      const after = Math.max(bounds.after ?? query.after ?? 0, others.era);
-      const asked = { ...query, after, before, without: others.types };
+      const after = Math.max(bounds.after ?? query.after ?? 0, skipped.era);
+      const asked = { ...query, after, before, without: skipped.types };
       const { events: found, searched, of } = await this.#options.find(asked);
       for (const event of found) {
-        const place = this.#stateOf(event, cursors);
-        if (state === undefined || place === state)
-          events.push({ ...summaryOf(event.seq, event, event.bytes), state: place });
-        else others.note(event, place, this.#options.eraOf(event.seq));
+        const now = this.#stateOf(event, cursors);
+        if (state === undefined || now === state)
+          events.push({ ...summaryOf(event.seq, event, event.bytes), state: now });
+        else skipped.add(event, now, this.#options.eraOf(event.seq));
       }
       const isEnd = found.length < query.limit;
       before = isEnd ? after + 1 : found.at(-1)?.seq;
       const shown = events.slice(0, query.limit);
       if (events.length > query.limit || (events.length === query.limit && !isEnd))
         return { events: shown, searched, of, next: shown.at(-1)?.key ?? null };
-      // Types that were passed over in one era may be meant in the one before.
-      if (isEnd && !others.leave()) return { events, searched, of, next: null };
+      // A skipped type can match in the era before.
+      if (isEnd && !skipped.endEra()) return { events, searched, of, next: null };
       if (performance.now() > end) return { events, searched, of, next: before ?? null };
     }
   }
 
-  /** Null when the journal does not have the event any more, or it was erased. */
-  async way(seq: number): Promise<EventWay | null> {
+  /** Null when the journal no longer has the event, or it was erased. */
+  async timeline(seq: number): Promise<EventTimeline | null> {
     const { journal, find, targetsOf, routeOf, sinks, attemptsOf } = this.#options;
     const [event] = seq < 1 ? [] : await journal.read(seq - 1, { count: 1, bytes: 1 });
     if (event?.seq !== seq || event.handling.erased === true || event.id === '') return null;
     const [noted] = (await find({ after: seq - 1, before: seq + 1, limit: 1, journaled: true })).events;
     const cursors = await this.#cursors();
-    const letters = await journal.listDeadLetters({ id: event.id, limit: 1000 }, false);
+    const dead = await journal.listDeadLetters({ id: event.id, limit: 1000 }, false);
     const attempts = attemptsOf(seq);
     const status = new Map(sinks().map((one) => [one.sink, one]));
     const { index, match } = routeOf(event.type);
@@ -126,10 +126,10 @@ export class EventSearch {
       route: index === null || match === null ? null : { index, match },
       sinks: targetsOf(event).map((target) =>
         stepOf(target, {
-          letter: letters.find((one) => one.event.seq === seq && isSame(one, target)),
+          dead: dead.find((one) => one.event.seq === seq && isSame(one, target)),
           attempts: attempts.filter((one) => isSame(one, target)),
           hasPassed: (cursors.get(target.sink) ?? 0) >= seq,
-          trouble: status.get(target.sink)?.lastError ?? null,
+          lastError: status.get(target.sink)?.lastError ?? null,
         }),
       ),
     };
@@ -142,7 +142,7 @@ export class EventSearch {
   #stateOf(event: FoundEvent, cursors: ReadonlyMap<string, number>): EventState {
     const { only, ...rest } = event;
     const handling = only === undefined ? {} : { only };
-    const targets = this.#options.targetsOf({ ...rest, headers: {}, body: NOTHING, handling });
+    const targets = this.#options.targetsOf({ ...rest, headers: {}, body: NO_BODY, handling });
     if (targets.length === 0) return 'nowhere';
     return targets.some(({ sink }) => (cursors.get(sink) ?? 0) < event.seq) ? 'waiting' : 'settled';
   }
@@ -154,19 +154,19 @@ export class EventSearch {
         ? journal.listDeadLetters({ newestOf }, false)
         : journal.listQuarantine({ newestOf }, false);
     const { after = 0, limit } = query;
-    const end = performance.now() + LONGEST;
+    const end = performance.now() + LONGEST_MS;
     const [newest] = await list({ before: query.before, limit: 1 });
     const from = (newest?.key ?? 0) + 1;
     const found: FoundSummary[] = [];
     let before = from;
     while (before > after + 1 && found.length < limit && performance.now() <= end) {
-      const least = Math.max(after, before - SET_ASIDE - 1);
+      const least = Math.max(after, before - KEYS_AT_ONCE - 1);
       const page = await list({ ...query, after: least, before, limit: limit - found.length });
       for (const one of page) {
         const event = 'event' in one ? one.event : one;
         found.push({ ...summaryOf(one.key, event, one.bodyBytes ?? 0), state });
       }
-      // A page may be short of its limit, because its bytes are bounded.
+      // A page can be shorter than its limit, because its bytes are limited too.
       before = page.at(-1)?.key ?? least + 1;
     }
     const searched = from - before;
@@ -175,10 +175,10 @@ export class EventSearch {
 }
 
 /**
- * Types of which all older events are in another state than the one that is looked for, as long as the same routes were in
- * force: ten million of them need not be read to find the one that is meant.
+ * Types whose older events all have another state than the wanted one, while the same routes were in force (an era). The search
+ * skips them, so that it does not read millions of events to find one.
  */
-class Others {
+class SkippedTypes {
   readonly #wanted: EventState | undefined;
   readonly #types = new Set<string>();
   #era = 0;
@@ -191,33 +191,33 @@ class Others {
     return [...this.#types];
   }
 
-  /** The seq after which it holds; 0 for all. */
+  /** The seq at which the era begins; 0 without types. */
   get era(): number {
     return this.#types.size === 0 ? 0 : this.#era;
   }
 
-  /** @param era of the event: of those that are noted one after the other it never rises */
-  note({ type, only }: FoundEvent, state: EventState, era: number): void {
-    // What waits may wait for a sink that has passed an older one.
+  /** @param era of the event; it never rises, because events come newest first */
+  add({ type, only }: FoundEvent, state: EventState, era: number): void {
+    // Behind a waiting event there can be older ones that its sink has passed.
     const isForAll = state !== 'waiting' || this.#wanted === 'nowhere';
-    if (only !== undefined || !isForAll || this.#types.size >= MOST_OTHERS) return;
+    if (only !== undefined || !isForAll || this.#types.size >= MOST_SKIPPED) return;
     if (era !== this.#era) this.#types.clear();
     this.#era = era;
     this.#types.add(type);
   }
 
-  /** The era has been looked through. @returns false when there is none before it */
-  leave(): boolean {
+  /** The era was searched. @returns false when there is no earlier one */
+  endEra(): boolean {
     const hasMore = this.era > 0;
     this.#types.clear();
     return hasMore;
   }
 }
 
-/** Senders choose the types. */
-const MOST_OTHERS = 1000;
+/** A limit, because senders choose the types. */
+const MOST_SKIPPED = 1000;
 
-const NOTHING = Buffer.alloc(0);
+const NO_BODY = Buffer.alloc(0);
 
 type Addressed = { readonly sink: string; readonly destination: string | null };
 
@@ -225,26 +225,27 @@ function isSame(one: Addressed, other: Addressed): boolean {
   return one.sink === other.sink && one.destination === other.destination;
 }
 
-interface Known {
-  readonly letter: DeadLetter | undefined;
-  readonly attempts: readonly Attempt[];
+interface TargetState {
+  readonly dead: DeadLetter | undefined;
+  readonly attempts: readonly RecentAttempt[];
   readonly hasPassed: boolean;
-  readonly trouble: string | null;
+  readonly lastError: string | null;
 }
 
-function stepOf({ sink, destination }: Addressed, { letter, attempts, hasPassed, trouble }: Known): SinkStep {
+function stepOf(
+  { sink, destination }: Addressed,
+  { dead, attempts, hasPassed, lastError }: TargetState,
+): SinkStep {
   const retries = attempts
     .filter(({ outcome }) => outcome === 'retried')
     .map(({ at, reason }) => ({ at: new Date(at).toISOString(), reason }));
   const common = { sink, destination, retries };
-  if (letter !== undefined) {
-    const reason = `${letter.code}: ${letter.reason}`;
-    return { ...common, state: 'dead', at: new Date(letter.diedAt).toISOString(), reason };
-  }
+  if (dead !== undefined)
+    return { ...common, state: 'dead', at: isoOf(dead.diedAt), reason: `${dead.code}: ${dead.reason}` };
   const done = attempts.findLast(({ outcome }) => outcome === 'delivered');
   if (done !== undefined) return { ...common, state: 'delivered', at: isoOf(done.at), reason: null };
   if (hasPassed) return { ...common, state: 'passed', at: null, reason: null };
-  return { ...common, state: 'waiting', at: null, reason: trouble };
+  return { ...common, state: 'waiting', at: null, reason: lastError };
 }
 
 function isoOf(at: number | undefined): string | null {

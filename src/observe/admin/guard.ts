@@ -4,7 +4,7 @@ import type { TokenName, Tokens } from './tokens.ts';
 
 type Handler = (request: Request, response: Response, next: NextFunction) => void;
 
-/** Lets in who has a token, and notes by what name: see `whoOf`. */
+/** Requires a token, and remembers its name for `whoOf`. */
 export function guard(tokens: Tokens): Handler {
   const isLoopback = requireLoopback(tokens);
   return (request, response, next) => {
@@ -12,7 +12,7 @@ export function guard(tokens: Tokens): Handler {
       const who = tokens.nameOf(request.headers.authorization);
       if (who === null) {
         response.setHeader('WWW-Authenticate', 'Bearer');
-        return sendProblem(response, 401, 'unauthorised', NEEDED);
+        return sendProblem(response, 401, 'unauthorised', TOKEN_NEEDED);
       }
       if (request.method !== 'GET' && request.is('application/json') !== 'application/json') {
         return sendProblem(response, 415, 'media_type_unsupported', 'Content-Type must be application/json');
@@ -23,24 +23,21 @@ export function guard(tokens: Tokens): Handler {
   };
 }
 
-const NEEDED =
+const TOKEN_NEEDED =
   'a bearer token is needed: admin.token, or the one in owner.json, which commands find themselves; ' +
   '`millrace console` opens the console';
 
-/** By which token the request came in, behind `guard`. */
+/** The name of the request's token, after `guard`. */
 export function whoOf(response: Response): TokenName {
   return response.locals['who'] as TokenName;
 }
 
-/** Prometheus on the same machine needs no token; where `admin.token` is set it does. */
+/** Metrics need a token only when `admin.token` is set. */
 export function guardMetrics(tokens: Tokens): Handler {
   return tokens.isConfigured ? guard(tokens) : requireLoopback(tokens);
 }
 
-/**
- * Without a configured token, refuses requests that name another host: a name of the attacker's own that resolves to
- * loopback (DNS rebinding) would make our pages part of his site.
- */
+/** Without `admin.token`, refuses other host names: an attacker's name could resolve to loopback (DNS rebinding). */
 export function requireLoopback(tokens: Tokens): Handler {
   return (request, response, next) => {
     const host = (request.headers.host ?? '').replace(/:\d+$/, '');

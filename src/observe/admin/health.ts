@@ -1,7 +1,7 @@
 import type { Express } from 'express';
 import type { NotedHead } from '../../core/proof.ts';
 
-/** One part that readiness depends on, or that an operator wants to know of. */
+/** The state of one part. */
 export interface Check {
   /** `receiver`, `journal`, or `sink <name>`. */
   readonly name: string;
@@ -10,24 +10,24 @@ export interface Check {
   readonly required: boolean;
   /** One word: `listening`, `running`, `down`, … */
   readonly state: string;
-  /** What is wrong with a sink although it may be running; see `millrace status`. Left out when nothing is. */
+  /** Problems of a part that may be running; absent without any. */
   readonly troubles?: readonly { readonly code: string; readonly since: string }[];
 }
 
-/** Where the manifest of a files sink ends: noted elsewhere, it proves later that nothing was removed or restored. */
+/** The end of a sink's manifest: stored elsewhere, it proves later that nothing was removed or restored. */
 export type ArchiveHead = NotedHead & { readonly sink: string };
 
 export interface Health {
-  /** Whether deliveries are welcome now. */
+  /** Whether deliveries are accepted now. */
   readonly ready: boolean;
   readonly checks: readonly Check[];
-  /** Of the archives that this process has written to, or opened to write. */
+  /** Archives that this process has opened to write. */
   readonly archives: readonly ArchiveHead[];
 }
 
 /**
- * `/livez` says that the process answers; `/readyz` whether deliveries should be sent here; `/readyz?verbose` why. They
- * need no token, for supervisors have none, and so they say nothing that an error message might.
+ * `/livez`: the process answers; `/readyz`: deliveries are accepted; `/readyz?verbose`: the reasons. Supervisors have no token, so
+ * the answers contain no error messages.
  */
 export function addHealth(app: Express, health: () => Health): void {
   app.get('/livez', (_request, response) => void response.json({ status: 'ok' }));

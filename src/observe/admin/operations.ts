@@ -21,25 +21,25 @@ import type { Validation } from '../../receive/validate/envelope.ts';
 export interface OperationsOptions {
   readonly journal: AdministeredJournal | ReadableJournal;
   readonly validate: (body: Buffer) => Validation;
-  /** Process id to report, or null for a command that opened the journal itself. */
+  /** Process id of the receiver; null for a command that opened the journal itself. */
   readonly pid: number | null;
   readonly sinks: () => readonly SinkStatus[];
-  /** Left out by a command that opened the journal itself. */
+  /** Absent for a command. */
   readonly receiving?: () => ReceivingStatus | null;
-  /** What keeps files of earlier configs unfinished; left out by the same. */
+  /** Problems with open files of earlier configs; absent for a command. */
   readonly earlier?: () => readonly SinkTrouble[];
-  /** Whether a sink of that name is configured: what is retried for one that is not would reach nobody. */
+  /** Whether the config has the sink: dead letters of other sinks are not retried. */
   readonly hasSink: (name: string) => boolean;
-  /** Events after a seq that are for a sink. Left out where the sinks of a journal are in other processes, too. */
+  /** Counts events for a sink after a seq. Absent when other processes have sinks of the journal too. */
   readonly countWaiting?: ((sink: string, after: number) => Promise<number>) | undefined;
   readonly dropSink: Operations['dropSink'];
-  /** Notes for good what the log of receipts has of what is about to be dropped: entries, base64. */
+  /** Records entries of the log of receipts (base64) whose events are about to be dropped. */
   readonly noteDropped: DroppedEntries['append'];
-  /** What events look like; null, or left out, where that is not remembered. */
+  /** The schema memory; null or absent without one. */
   readonly schema?: { report(): SchemaReport | Promise<SchemaReport> } | null;
 }
 
-/** What of a journal people look at and decide about. */
+/** The part of a journal that operations use. */
 export type AdministeredJournal = Pick<
   Journal,
   | 'status'
@@ -55,23 +55,23 @@ export type AdministeredJournal = Pick<
 type ReadableJournal = AdministeredJournal &
   Pick<Journal, 'read' | 'heads' | 'account' | 'listEntries' | 'routes'>;
 
-/** Letters in one answer; their bytes are bounded by the journal. */
-const LETTERS = 1000;
-/** What one answer holds of the journal. */
-const EVENTS = { count: 1000, bytes: 8 * 2 ** 20 };
+/** Most quarantined events or dead letters in one answer; the journal limits their bytes. */
+const MOST_SET_ASIDE = 1000;
+/** Most events in one answer, and their bytes. */
+const MOST_EVENTS = { count: 1000, bytes: 8 * 2 ** 20 };
 
-/** The operations on a journal this process holds. */
+/** Operations on a journal that this process holds. */
 export function createOperations(options: OperationsOptions): Operations {
   const { journal, validate, pid, sinks, receiving, earlier, hasSink, dropSink, schema } = options;
   const readable = 'read' in journal ? journal : null;
-  // What is retried or dropped: of two that overlap neither could say what it dropped.
+  // Retries and drops run one after the other: overlapping ones could not count their events.
   const turns = new Serial();
   return {
     dropSink,
     routes: async () => (await readable?.routes()) ?? NO_ROUTES,
-    schema: async () => (schema === null || schema === undefined ? nothingRemembered() : schema.report()),
+    schema: async () => (schema === null || schema === undefined ? noSchemaMemory() : schema.report()),
     status: async () => {
-      // Before the cursors, which are moved first: what waited for nothing then has its cursor at the end.
+      // Before the cursors, which move first: a sink without waiting events then has its cursor at the end.
       const now = sinks();
       const status = await journal.status();
       const cursors = await Promise.all(
@@ -80,9 +80,10 @@ export function createOperations(options: OperationsOptions): Operations {
       const running = { receiving: receiving?.() ?? null, earlier: earlier?.() ?? [] };
       return { pid, journal: { ...status, cursors }, sinks: sinks(), ...running };
     },
-    listEvents: async ({ after = 0, limit = EVENTS.count }) => {
+    listEvents: async ({ after = 0, limit = MOST_EVENTS.count }) => {
       if (readable === null) return unreadable();
-      const found = await readable.read(after, { count: Math.min(limit, EVENTS.count), bytes: EVENTS.bytes });
+      const count = Math.min(limit, MOST_EVENTS.count);
+      const found = await readable.read(after, { ...MOST_EVENTS, count });
       return found.map((event) => ({ ...summarise(event.seq, event, true), ...goneOf(event) }));
     },
     listHeads: async (after) => readable?.heads(after) ?? unreadable(),
@@ -112,10 +113,10 @@ export function createOperations(options: OperationsOptions): Operations {
   };
 }
 
-/** Events are looked at so far to count them; of more, all count. */
+/** Up to so many events after the cursor are examined; of more, all are counted. */
 const MOST_COUNTED = 10_000;
 
-/** Behind a cursor is more than waits for its sink: what is for others, and what came through while an earlier one has trouble. */
+/** Counts waiting events: after a cursor there are also events for other sinks, and delivered ones behind a blocked one. */
 async function withWaiting(
   cursor: CursorStatus,
   lastSeq: number,
@@ -130,13 +131,13 @@ async function withWaiting(
   return { ...cursor, backlog: Math.min(backlog, waiting + more) };
 }
 
-/** Puts each back for its sink; those whose sink is configured no longer stay where they are. */
+/** Delivers dead letters again; those of a sink that the config does not have stay. */
 async function retryDeadLetters(
   journal: AdministeredJournal,
   hasSink: OperationsOptions['hasSink'],
   selection: Selection,
 ): Promise<RetryResult> {
-  // All of them first: what is refused once more meanwhile is not retried again.
+  // The list is complete before the first retry: a letter that is refused again is not retried twice.
   const found: number[][] = [];
   let kept = 0;
   for await (const page of pagesOf((part) => journal.listDeadLetters(part, false), selection)) {
@@ -149,7 +150,7 @@ async function retryDeadLetters(
   return { retried, kept };
 }
 
-/** Looks at each event again under the rules of now; what is fit joins the journal, the rest stays where it is. */
+/** Validates quarantined events again; valid ones join the journal, the others stay. */
 async function retryQuarantine(
   journal: AdministeredJournal,
   validate: OperationsOptions['validate'],
@@ -161,7 +162,7 @@ async function retryQuarantine(
   for await (const page of pagesOf((part) => journal.listQuarantine(part), selection)) {
     for (const { key, reasons, ...event } of page) {
       const validation = validate(event.body);
-      // Whether it replaces the event whose id it has, or was forged with another secret, a person has to say.
+      // A person decides about a reused id: the event may be a correction, or forged with another secret.
       const isReused = !isNamed && reasons.some(({ code }) => code === ID_REUSED.code);
       if (!validation.isValid || isReused) {
         kept += 1;
@@ -173,7 +174,7 @@ async function retryQuarantine(
   return { retried, kept };
 }
 
-/** Noted before, for a crash between, and after: one that was retried, or erased, meanwhile was not dropped. */
+/** Records the drop as begun and then as done: a crash in between, a retry or an erasure leaves it begun. */
 async function drop(
   { journal, noteDropped }: OperationsOptions,
   kind: SetAsideKind,
@@ -198,7 +199,7 @@ async function drop(
     };
     await note('begun');
     const count = await dropKeys(keys);
-    // Which of them were gone is not known.
+    // It is unknown which of them were missing.
     if (count === keys.length) await note('done');
     dropped += count;
   }
@@ -213,7 +214,7 @@ export function unreadable(): never {
 }
 
 /** @throws MillraceError usage */
-export function nothingRemembered(): never {
+function noSchemaMemory(): never {
   throw new MillraceError(
     'usage',
     'fields are remembered in a journal on this machine: with acknowledge: journaled and journal.type: local',
@@ -221,7 +222,7 @@ export function nothingRemembered(): never {
 }
 
 function bounded(selection: Selection): Selection {
-  return { ...selection, limit: Math.min(selection.limit ?? 100, LETTERS) };
+  return { ...selection, limit: Math.min(selection.limit ?? 100, MOST_SET_ASIDE) };
 }
 
 function goneOf({ id, handling }: JournalEvent): Pick<EventSummary, 'gone'> {
@@ -256,7 +257,7 @@ export function summaryOf(
   };
 }
 
-/** The operations of a receiver with `acknowledge: delivered`: there is a status, and nothing kept to look at. */
+/** Operations of a receiver with `acknowledge: delivered`, which has a status and no journal. */
 export function directOperations(
   store: Pick<EventStore, 'status'>,
   running: Required<Pick<OperationsOptions, 'pid' | 'sinks' | 'receiving' | 'earlier'>>,
@@ -267,26 +268,26 @@ export function directOperations(
       const journal = await store.status();
       return { pid, journal, sinks: sinks(), receiving: receiving(), earlier: earlier() };
     },
-    listEvents: nothing,
-    listHeads: nothing,
-    account: nothingKept,
-    listQuarantine: nothing,
-    retryQuarantine: nothingKept,
-    dropQuarantine: nothingKept,
-    listDeadLetters: nothing,
-    retryDeadLetters: nothingKept,
-    dropDeadLetters: nothingKept,
-    listEntries: nothing,
-    dropSink: nothingKept,
+    listEvents: none,
+    listHeads: none,
+    account: noJournal,
+    listQuarantine: none,
+    retryQuarantine: noJournal,
+    dropQuarantine: noJournal,
+    listDeadLetters: none,
+    retryDeadLetters: noJournal,
+    dropDeadLetters: noJournal,
+    listEntries: none,
+    dropSink: noJournal,
     routes: () => Promise.resolve(NO_ROUTES),
-    schema: async () => nothingRemembered(),
+    schema: async () => noSchemaMemory(),
   };
 }
 
-function nothing(): Promise<readonly never[]> {
+function none(): Promise<readonly never[]> {
   return Promise.resolve([]);
 }
 
-function nothingKept(): Promise<never> {
+function noJournal(): Promise<never> {
   return Promise.reject(new MillraceError('usage', 'with acknowledge: delivered nothing is kept here'));
 }

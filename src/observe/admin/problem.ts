@@ -8,7 +8,7 @@ export function sendProblem(response: Response, status: number, code: string, de
   response.send(JSON.stringify({ type: 'about:blank', title: detail, status, code, detail }));
 }
 
-/** Ends a request with a problem of this status and code. */
+/** Answers a request with a problem of this status and code. */
 export class Refused extends Error {
   readonly status: number;
   readonly code: string;
@@ -22,7 +22,7 @@ export class Refused extends Error {
 
 type Answer = (request: Request<Record<string, string>>, response: Response) => unknown;
 
-/** A router that answers with what these return, as JSON; what they throw, `Refused` among that, the app answers. */
+/** A router that answers with the returned values as JSON; the app answers what they throw. */
 export function answering(routes: Readonly<Record<`${'GET' | 'POST'} /${string}`, Answer>>): Router {
   const api = express.Router();
   for (const [route, answer] of Object.entries(routes)) {
@@ -35,9 +35,9 @@ export function answering(routes: Readonly<Record<`${'GET' | 'POST'} /${string}`
   return api;
 }
 
-/** The body of a request as its schema has it; without one it is that of an empty object. @throws MillraceError usage */
-export function bodyOf<T extends z.ZodType>(schema: T, request: Request): z.output<T> {
-  const { data, error } = schema.safeParse(Object(request.body));
+/** Parses a body or a part of a request; a missing body is an empty object. @throws MillraceError usage */
+export function parseAs<T extends z.ZodType>(schema: T, value: unknown): z.output<T> {
+  const { data, error } = schema.safeParse(value ?? {});
   if (error !== undefined) throw new MillraceError('usage', z.prettifyError(error));
   return data;
 }

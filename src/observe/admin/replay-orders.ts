@@ -6,13 +6,13 @@ import { writeDurably } from '../../lib/new-file.ts';
 
 const time = z.iso.datetime({ offset: true }).optional();
 
-/** What is played again, and where to. Names no user: what stands on a command line, every user of the machine can read. */
+/** What to replay, and where. Without users: other users of the machine can read command lines. */
 export const replayOrderSchema = z.strictObject({
   /** `journal`, or the name of a sink with an archive. */
   from: z.string().min(1).max(200),
-  /** `sink` or `sink:destination`; null for where the routes lead. */
+  /** `sink` or `sink:destination`; null for the routes. */
   to: z.string().min(1).max(500).nullable(),
-  /** Beginnings of event types; none for all. */
+  /** Prefixes of event types; empty for all. */
   types: z.array(z.string().min(1).max(500)).max(20).default([]),
   since: time,
   until: time,
@@ -22,11 +22,11 @@ export type ReplayOrder = z.output<typeof replayOrderSchema>;
 
 const NAME = /^(console-[\w-]{12})\.json$/;
 
-/** What was started and has not come to its end, on disk: a file for each order, and beside it the folder its replay works in. */
+/** Started and unfinished replays on disk: a file for each order, beside the state folder of its replay. */
 export class ReplayOrders {
   readonly #folder: string;
 
-  /** @param journal beside which they lie */
+  /** @param journal its path: the files are beside it */
   constructor(journal: string) {
     this.#folder = replaysBeside(journal);
   }
@@ -52,12 +52,11 @@ export class ReplayOrders {
     return writeDurably(this.#folder, `${id}.json`, JSON.stringify(order), 0o600);
   }
 
-  /** It has come to its end. */
   remove(id: string): void {
     rmSync(this.#file(id), { force: true });
   }
 
-  /** Folder of a replay; it removes that itself when it has come to its end. */
+  /** State folder of a replay, which it removes at its end. */
   stateOf(id: string): string {
     return join(this.#folder, id);
   }

@@ -10,7 +10,7 @@ import { exitOf, lastLineOf, ownCommand, reasonIn } from '../../lib/own-command.
 import { jsonIn } from '../../lib/parsed.ts';
 import type { ReplayOrder, ReplayOrders } from './replay-orders.ts';
 
-/** What would go, or has gone. */
+/** Counts of a dry run, or of a replay. */
 const countsSchema = z.object({
   read: z.number(),
   selected: z.number(),
@@ -20,48 +20,45 @@ const countsSchema = z.object({
   problems: z.number(),
   types: z.record(z.string(), z.number()),
   targets: z.record(z.string(), z.number()),
-  /** Nothing is left to resume; absent where it was only counted. */
+  /** Nothing is left to resume; absent in a dry run. */
   complete: z.boolean().optional(),
 });
 
 export type ReplayCounts = z.output<typeof countsSchema>;
 
 /**
- * Modes: counting → counted | failed; counted or interrupted → running → done | failed | interrupted. What has failed or was
- * interrupted can be started again, and continues.
+ * Modes: counting → counted | failed; counted or interrupted → running → done | failed | interrupted. A failed or interrupted
+ * replay continues when it is started again.
  */
 export interface ReplayJob {
   readonly id: string;
   readonly order: ReplayOrder;
   readonly state: 'counting' | 'counted' | 'running' | 'done' | 'failed' | 'interrupted';
-  /** Something of it may have been sent. */
+  /** Events may have been sent. */
   readonly isBegun: boolean;
-  /** What would go; null until it is counted. */
+  /** Counts of the dry run; null before. */
   readonly preview: ReplayCounts | null;
-  /** What has gone, once it has ended. */
+  /** Counts at the end; null before. */
   readonly result: ReplayCounts | null;
   /** Why it has failed, or what is left to do. */
   readonly detail: string | null;
 }
 
 export interface ReplaysOptions {
-  /** The config file, for the command. */
+  /** The config file for `millrace replay`. */
   readonly config: string;
   readonly orders: ReplayOrders;
-  /** What the config of now has of sinks. */
+  /** Sinks of the current config. */
   readonly sinks: () => ReadonlyMap<string, Pick<SinkDescription, 'archive' | 'writesStdout'>>;
 }
 
-/** At once: each opens sinks, or reads all of an archive. */
 const MOST_RUNNING = 2;
-const KEPT = 20;
+/** Jobs that are remembered. */
+const MOST_JOBS = 20;
 
 type Change = Partial<Omit<ReplayJob, 'id' | 'order'>>;
 
-/**
- * Replays that are asked for in the console, each a `millrace replay` of its own: what reads archives and sends to sinks
- * takes nothing of the receiver's thread, and is resumable as the command is. What was started and has not ended is on disk.
- */
+/** Replays that the console starts. Each is a `millrace replay` process; unfinished ones are on disk. */
 export class Replays {
   readonly #options: ReplaysOptions;
   readonly #jobs = new Map<string, ReplayJob>();
@@ -85,11 +82,11 @@ export class Replays {
     return [...this.#jobs.values()].toReversed();
   }
 
-  /** What can be chosen: where events are, and where they can go. */
+  /** Sources and targets that the console offers. */
   choices(): { readonly from: readonly string[]; readonly to: readonly string[] } {
     const sinks = [...this.#options.sinks()];
     const archives = sinks.flatMap(([name, { archive }]) => (archive === undefined ? [] : [name]));
-    // A replay beside this process has not its own output.
+    // Another process cannot write to this stdout.
     const to = sinks.flatMap(([name, { writesStdout }]) => (writesStdout === true ? [] : [name]));
     return { from: ['journal', ...archives], to };
   }
@@ -100,7 +97,7 @@ export class Replays {
     return job;
   }
 
-  /** Begins to count what would go. @throws MillraceError usage */
+  /** Starts a dry run. @throws MillraceError usage */
   count(order: ReplayOrder): ReplayJob {
     const args = this.#argsOf(order, ['--dry-run']);
     this.#mustHaveRoom();
@@ -116,7 +113,7 @@ export class Replays {
     return this.get(id);
   }
 
-  /** @throws MillraceError usage when it is running, was not counted, or is done */
+  /** @throws MillraceError usage when it is running, not counted, or done */
   mayStart(id: string): void {
     const { state, preview, isBegun } = this.get(id);
     if (state === 'running' || state === 'counting') throw new MillraceError('usage', `${id} is running`);
@@ -125,7 +122,7 @@ export class Replays {
     this.#mustHaveRoom();
   }
 
-  /** Sends what was counted, or goes on with what was interrupted. @throws MillraceError usage */
+  /** Starts or continues a replay. @throws MillraceError usage */
   async start(id: string): Promise<ReplayJob> {
     this.mayStart(id);
     const { order, isBegun } = this.get(id);
@@ -153,14 +150,14 @@ export class Replays {
     return this.get(id);
   }
 
-  /** Ends it in order; what was sent is known, and the rest can follow later. */
+  /** Interrupts a replay in an orderly way. */
   stop(id: string): ReplayJob {
     this.get(id);
     this.#children.get(id)?.process.kill('SIGTERM');
     return this.get(id);
   }
 
-  /** Lets go of it: what was sent stays sent, and nothing of the rest follows. @throws MillraceError usage */
+  /** Removes a replay with its state; sent events stay sent. @throws MillraceError usage while it is running */
   forget(id: string): void {
     this.get(id);
     if (this.#children.has(id)) throw new MillraceError('usage', `${id} is running; stop it first`);
@@ -169,7 +166,7 @@ export class Replays {
     this.#jobs.delete(id);
   }
 
-  /** Ends all. @param signal then at once */
+  /** Interrupts all replays. @param signal kills them when it aborts */
   async close(signal: AbortSignal): Promise<void> {
     this.#isStopped = true;
     const children = [...this.#children.values()];
@@ -201,7 +198,7 @@ export class Replays {
       ...(since === undefined ? [] : [`--since=${since}`]),
       ...(until === undefined ? [] : [`--until=${until}`]),
       ...more,
-      // A place on disk may begin with a dash.
+      // A path can begin with a dash.
       '--',
       input,
     ];
@@ -222,7 +219,7 @@ export class Replays {
     this.#children.set(id, { process: child, ended });
   }
 
-  /** One that outlived its receiver may have come to its end: then it has removed its folder. */
+  /** A replay that outlived the receiver may be done: then it has removed its state folder. */
   #noteIfOver(id: string): boolean {
     const { orders } = this.#options;
     if (existsSync(orders.stateOf(id))) return false;
@@ -239,7 +236,7 @@ export class Replays {
   #forgetOld(): void {
     const begun = new Set(this.#options.orders.ids());
     for (const id of this.#jobs.keys()) {
-      if (this.#jobs.size <= KEPT) return;
+      if (this.#jobs.size <= MOST_JOBS) return;
       if (!this.#children.has(id) && !begun.has(id)) this.#jobs.delete(id);
     }
   }

@@ -5,14 +5,13 @@ import type { FlushedSink, Operations } from '../../core/operations.ts';
 import { bracketed, createServer, startListening } from '../../lib/listen.ts';
 import { activityApi, type ActivityBoard } from './activities.ts';
 import { type Audit, auditedErasures, auditedOperations } from './audit.ts';
-import { createApi, erasureApi, replayApi, searchApi } from './api.ts';
-import { consoleApi, consolePages, type ConsoleSource } from './console.ts';
-import { consoleAccess } from './console-access.ts';
+import { createApi, erasureApi, flushApi, replayApi, searchApi } from './api.ts';
+import { consoleAccess, consoleApi, consolePages, type ConsoleSource } from './console.ts';
 import type { EventSearch } from './event-search.ts';
 import { filesApi, type SinkArchive } from './archive-files.ts';
 import { guard, guardMetrics, requireLoopback, whoOf } from './guard.ts';
 import { addHealth, type Health } from './health.ts';
-import { answering, Refused, sendProblem } from './problem.ts';
+import { Refused, sendProblem } from './problem.ts';
 import { tailApi, type TailSource } from './tail.ts';
 import type { Replays } from './replays.ts';
 import type { Tokens } from './tokens.ts';
@@ -21,29 +20,26 @@ export interface AdminOptions {
   readonly host: string;
   readonly port: number;
   readonly tokens: Tokens;
-  /** Notes who has seen and done what. */
   readonly audit: Audit;
   readonly operations: Operations;
-  /** Left out where nothing can be erased. */
   readonly erasures?: Erasures;
-  /** Where commands say how far they are. */
+  /** Progress of commands beside the receiver. */
   readonly board: ActivityBoard;
   readonly health: () => Health;
-  /** Everything that is measured, as Prometheus reads it. */
+  /** Metrics in the format of Prometheus. */
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
-  /** Null where no journal is kept that could be searched. */
+  /** Null without a local journal. */
   readonly search: EventSearch | null;
-  /** Null serves no console. */
+  /** Null without a console. */
   readonly console: ConsoleSource | null;
-  /** Those that the console starts; null where none can be. */
+  /** Replays of the console; null when it cannot start any. */
   readonly replays: Replays | null;
-  /** Those whose files the console lists. */
+  /** Archives whose files the console lists. */
   readonly archives: () => readonly SinkArchive[];
-  /** Has sinks close their open files; null names all of them. */
+  /** Closes open files of these sinks; null means all sinks. */
   readonly flush: (sinks: readonly string[] | null) => Promise<readonly FlushedSink[]>;
-  /** What happens, for those who watch it. */
   readonly meter: TailSource;
-  /** Reads the config again, as SIGHUP does; left out where that cannot be. */
+  /** Reads the config again, as SIGHUP does. */
   readonly reload?: () => Promise<void>;
 }
 
@@ -53,7 +49,7 @@ export interface Admin {
   close(): Promise<void>;
 }
 
-/** The operator's listener: health for a supervisor, metrics, the console, and the admin API that the commands use. */
+/** The admin listener: health, metrics, the console, and the admin API for commands. */
 export async function startAdmin(options: AdminOptions): Promise<Admin> {
   const server = createServer({ requestTimeout: 10_000, headersTimeout: 5_000 }, createAdminApp(options));
   const { host, port: wanted } = options;
@@ -98,8 +94,7 @@ function createAdminApp(options: AdminOptions): Express {
     );
   if (search !== null) app.use('/api/search', guarded, searchApi(search));
   if (replays !== null) app.use('/api/replays', guarded, replayApi(replays, audit));
-  const flush = async (body: unknown) => ({ flushed: await options.flush(namesIn(body)) });
-  app.use('/api/flush', guarded, answering({ 'POST /': ({ body }) => flush(body) }));
+  app.use('/api/flush', guarded, flushApi(options.flush));
   app.post('/api/tail', guarded, tailApi(options.meter, audit, operations.listEvents));
   const { reload } = options;
   if (reload !== undefined)
@@ -129,15 +124,7 @@ function createAdminApp(options: AdminOptions): Express {
   return app;
 }
 
-/** `sinks` of a body: a list of names, or null when it is left out. */
-function namesIn(body: unknown): readonly string[] | null {
-  const { sinks } = Object(body) as { sinks?: unknown };
-  if (sinks === undefined) return null;
-  if (Array.isArray(sinks) && sinks.every((name) => typeof name === 'string')) return sinks;
-  throw new MillraceError('usage', 'sinks must be a list of names');
-}
-
-/** Pages run our own files only, stand in no frame, and their answers are read by no other site. */
+/** Pages run our own files only and in no frame, and other sites cannot read the answers. */
 const HEADERS = {
   'content-security-policy':
     "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
@@ -154,7 +141,7 @@ function setHeaders(_request: Request, response: Response, next: NextFunction): 
   next();
 }
 
-/** Status of a request that express could not read: no JSON, too large, of an unknown encoding. */
+/** Status of a request that express could not read; null for another error. */
 function unreadable(error: unknown): number | null {
   const status = error instanceof Error && 'status' in error ? error.status : null;
   return typeof status === 'number' && status >= 400 && status < 500 ? status : null;

@@ -39,21 +39,23 @@ export interface StatusOptions {
   readonly isBacklogFull: () => boolean;
   readonly operations: Operations;
   readonly schema: { readonly figures: SchemaFigures } | null;
-  /** Erasures, replays and backfills that are known of. */
+  /** Erasures, replays and backfills. */
   readonly activities: () => readonly Activity[];
   /** Whether the console can start replays. */
   readonly canReplay: boolean;
   /** Heads of manifests, by the archive's folder. */
   readonly heads: ReadonlyMap<string, NotedHead>;
-  /** Null where none are given. */
+  /** Null without receipts. */
   readonly receipts: { status(): ReceiptsStatus } | null;
 }
 
-/** Milliseconds: whoever asks more often than that shares an answer of the journal. */
-const STATUS_AGE = 400;
-const SECOND = 1000;
+/** Milliseconds for which a status of the journal is reused. */
+const STATUS_AGE_MS = 400;
+const SECOND_MS = 1000;
+/** Recent events in one state of the console. */
+const RECENT_SHOWN = 60;
 
-/** What the running system says of itself: to supervisors, to Prometheus, and to the console. */
+/** State of the receiver for health checks, Prometheus and the console. */
 export class Status {
   readonly #options: StatusOptions;
   readonly #exposition = createExposition();
@@ -74,9 +76,8 @@ export class Status {
   }
 
   /**
-   * Ready while deliveries are accepted: from when it listens until the shutdown begins, but for when the journal is full or
-   * the backlog above its mark. A sink is no reason to stay away: the journal keeps what it cannot take. Where there is no
-   * journal, a delivery is answered by the required sinks, and each has to have been open once.
+   * Ready while deliveries are accepted: from listening until the shutdown, unless the journal is full or the backlog above its mark.
+   * With a journal, sinks do not matter. Without one, each required sink must have been open once.
    */
   health(): Health {
     const { receiver, dispatcher, plan, journal, isBacklogFull } = this.#options;
@@ -100,7 +101,7 @@ export class Status {
           required: true,
           state: isFull ? 'backlog_full' : receiver.state,
         },
-        // What could not be opened, or can no longer be written, has ended the process.
+        // A journal that cannot be opened or written ends the process.
         {
           name: 'journal',
           ok: full.length === 0,
@@ -115,7 +116,7 @@ export class Status {
     };
   }
 
-  /** Events are safe without it: it is no reason to stay away. */
+  /** Not required: events are safe without receipts. */
   #receipts(): Check[] {
     const status = this.#options.receipts?.status();
     if (status === undefined) return [];
@@ -127,7 +128,7 @@ export class Status {
     const { plan, heads } = this.#options;
     return Object.entries(plan.value.config.sinks).flatMap(([sink, { description }]) => {
       const { archive } = description;
-      // Heads are noted by the folder itself, whatever links lead to it.
+      // Heads are noted by the real path of the folder.
       const noted = archive === undefined ? undefined : heads.get(realPath(archive));
       return noted === undefined ? [] : [{ sink, ...noted }];
     });
@@ -153,14 +154,13 @@ export class Status {
     return { contentType: this.#exposition.contentType, text: await this.#exposition.render(state) };
   }
 
-  /** What the console is shown. */
   get console(): ConsoleSource {
     const state: ConsoleSource['state'] = (since, after) => this.#consoleState(since, after);
     const body: ConsoleSource['body'] = (seq) => this.#bodyOf(seq);
     const { plan } = this.#options;
     return {
       state,
-      // A reload can turn them off.
+      // A reload can turn bodies off.
       get body() {
         return plan.value.config.console.payloads ? body : undefined;
       },
@@ -219,19 +219,19 @@ export class Status {
 
   #currentStatus(): Promise<SystemStatus> {
     const now = this.#options.clock.monotonic();
-    if (this.#status === null || now - this.#status.at > STATUS_AGE)
+    if (this.#status === null || now - this.#status.at > STATUS_AGE_MS)
       this.#status = { at: now, answer: this.#options.operations.status() };
     return this.#status.answer;
   }
 
   #tick(): void {
-    this.#stopTimer = this.#options.clock.after(SECOND, () => {
+    this.#stopTimer = this.#options.clock.after(SECOND_MS, () => {
       this.#history.sample(this.#options.clock.now(), this.#totals());
       this.#tick();
     });
   }
 
-  /** From what is in memory: nobody may be looking, so the journal is not asked. */
+  /** From memory only: this runs each second, also without a console. */
   #totals(): Totals {
     const { meter, dispatcher, store } = this.#options;
     return {
@@ -245,11 +245,8 @@ export class Status {
   }
 }
 
-/** Codes only: the rest is for those who have a token. */
+/** Codes only: details need a token. */
 function codesOf(troubles: readonly SinkTrouble[]): Pick<Check, 'troubles'> {
   if (troubles.length === 0) return {};
   return { troubles: troubles.map(({ code, since }) => ({ code, since: new Date(since).toISOString() })) };
 }
-
-/** More rows than a screen holds are of no use to anyone, and they change each second. */
-const RECENT_SHOWN = 60;

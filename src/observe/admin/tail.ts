@@ -8,7 +8,7 @@ import type { RecentEvent, RecentEvents } from '../metrics/recent.ts';
 import { isWanted, type Tail, type TailEntry, Watcher } from '../metrics/tail.ts';
 import type { Audit } from './audit.ts';
 import { whoOf } from './guard.ts';
-import { bodyOf, sendProblem } from './problem.ts';
+import { parseAs, sendProblem } from './problem.ts';
 
 export interface TailSource {
   readonly tail: Tail;
@@ -17,23 +17,22 @@ export interface TailSource {
 
 type Read = Operations['listEvents'];
 
-/** Each costs the receiver a little. */
 const MOST_WATCHERS = 10;
-/** Lines that are written in one go; between two of these the receiver has its turn. */
+/** Lines in one write. */
 const AT_ONCE = 200;
-/** Milliseconds in which lines gather. */
-const GATHERING = 50;
-/** Milliseconds without a line after which an empty one says that both are still there. */
-const HEARTBEAT = 10_000;
+/** Milliseconds between two writes. */
+const GATHERING_MS = 50;
+/** Milliseconds without a line before an empty line is sent. */
+const HEARTBEAT_MS = 10_000;
 
 /**
- * `POST /api/tail`: a line of JSON for each thing that happens, until whoever asked goes away. Ids are in the request's
- * body only: addresses end up in logs.
- * @param read what came in before, from the journal; it is noted here
+ * `POST /api/tail`: a line of JSON for each entry, until the reader disconnects. Ids are in the body of the request, because URLs
+ * end up in logs.
+ * @param read reads events from the journal, for --since with bodies; the audit log notes them here
  */
 export function tailApi({ tail, recent }: TailSource, audit: Audit, read: Read): RequestHandler {
   return async (request, response) => {
-    const wanted = bodyOf(tailRequestSchema, request);
+    const wanted = parseAs(tailRequestSchema, request.body);
     if (wanted.bodies && whoOf(response) === 'console')
       return sendProblem(response, 403, 'forbidden', 'a session of the console is shown no bodies here');
     if (tail.size >= MOST_WATCHERS)
@@ -66,25 +65,25 @@ interface Streaming {
   readonly closed: AbortSignal;
 }
 
-/** @throws when it was closed, and when what is to be shown cannot be noted */
+/** @throws when the connection was closed, or the audit log cannot be written */
 async function stream(response: Response, { watcher, audit, closed }: Streaming): Promise<void> {
   for (;;) {
     const isWoken = await more(watcher, closed);
-    const { lost, lines } = watcher.take(AT_ONCE);
+    const { lost, entries } = watcher.take(AT_ONCE);
     const notice = lost === 0 ? '' : textOf({ notice: 'lost', lines: lost });
     if (watcher.wantsBodies) {
-      const ids = lines.flatMap(({ event, body }) => (body === null || event === null ? [] : [event.id]));
+      const ids = entries.flatMap(({ event, body }) => (body === null || event === null ? [] : [event.id]));
       await audit.note({ who: whoOf(response), action: 'show', what: 'events', ids: [...new Set(ids)] });
       closed.throwIfAborted();
     }
-    const text = notice + lines.map((entry) => textOf(lineOf(entry))).join('');
-    // Whoever reads slowly is waited for, and loses what does not fit in the meantime.
+    const text = notice + entries.map((entry) => textOf(lineOf(entry))).join('');
+    // Waits for a slow reader; the watcher drops entries during that time.
     if (!response.write(isWoken ? text : '\n')) await once(response, 'drain', { signal: closed });
-    await wait(watcher.isEmpty ? GATHERING : 1, undefined, { signal: closed, ref: false });
+    await wait(watcher.isEmpty ? GATHERING_MS : 1, undefined, { signal: closed, ref: false });
   }
 }
 
-/** Whether there is something to take; false when it is time to say that nothing has happened. */
+/** Waits for entries; false when it is time for a heartbeat. */
 async function more(watcher: Watcher, closed: AbortSignal): Promise<boolean> {
   closed.throwIfAborted();
   const beat = new AbortController();
@@ -93,15 +92,15 @@ async function more(watcher: Watcher, closed: AbortSignal): Promise<boolean> {
     watcher.onMore(() => resolve(true));
   });
   try {
-    return await Promise.race([something, wait(HEARTBEAT, false, { signal, ref: false })]);
+    return await Promise.race([something, wait(HEARTBEAT_MS, false, { signal, ref: false })]);
   } finally {
     beat.abort();
   }
 }
 
 /**
- * What came in since, oldest first, as far as it is remembered; with its body, where that was asked for and the journal has it.
- * `shown` is the id of an event whose body is in the line.
+ * Lines of remembered events since a time, oldest first, with their bodies if asked for.
+ * @returns `shown` is the id of an event whose body is in the line
  */
 async function* earlier(
   recent: RecentEvents,
@@ -123,13 +122,13 @@ async function* earlier(
   }
 }
 
-/** Nothing for what the journal does not have: what is quarantined, or erased since. */
+/** The body of a remembered event; none when the journal does not have it, because it was quarantined or erased. */
 async function shownOf(
   event: RecentEvent,
   known: readonly RecentEvent[],
   read: Read,
 ): Promise<Pick<TailLine, 'body_base64'>> {
-  // A duplicate has the bytes of the one that came first.
+  // A duplicate has the body of the first event.
   const { id, source } = event;
   const seq = event.seq ?? known.find((each) => each.seq !== null && each.id === id && each.source === source)?.seq; // prettier-ignore
   if (event.outcome === 'quarantined' || seq === null || seq === undefined) return {};

@@ -1,27 +1,27 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../core/clock.ts';
 
-/** What let a request in: `admin.token`, the token beside the journal, or a browser's session. */
+/** Name of a token: `admin.token`, the token in owner.json, or a browser's session. */
 export type TokenName = 'config' | 'owner' | 'console';
 
-/** Milliseconds a link to the console works, if nobody uses it before. */
+/** Milliseconds for which an unused link works. */
 export const LINK_AGE = 5 * 60_000;
-/** Milliseconds a browser's session lasts. */
+/** Milliseconds of a browser's session. */
 const SESSION_AGE = 12 * 3_600_000;
-/** The oldest go first: whoever asks for them has a token already, but memory has an end. */
-const KEPT = 100;
+/** Most links, and most sessions; the oldest are removed first. */
+const MOST = 100;
 
 export function newToken(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** Who may use the admin API. Only digests are kept of what is given out here. */
+/** Tokens of the admin API, as digests. */
 export class Tokens {
-  /** Whether `admin.token` is set: the listener may then be reached from elsewhere, and metrics ask for it too. */
+  /** Whether `admin.token` is set: then other machines may reach the listener, and metrics need a token. */
   readonly isConfigured: boolean;
   readonly #fixed: readonly (readonly [TokenName, Buffer])[];
   readonly #clock: Clock;
-  /** Digests, and when they end by the monotonic clock. */
+  /** Monotonic end times by digest. */
   readonly #links = new Map<string, number>();
   readonly #sessions = new Map<string, number>();
 
@@ -34,7 +34,7 @@ export class Tokens {
     this.#clock = clock;
   }
 
-  /** @param authorization the header; null when it lets nobody in */
+  /** Name of the token in the header; null for an invalid one. */
   nameOf(authorization: string | undefined): TokenName | null {
     const given = bearer(authorization);
     for (const [name, token] of this.#fixed) if (timingSafeEqual(given, token)) return name;
@@ -46,7 +46,7 @@ export class Tokens {
     return this.#add(this.#links, LINK_AGE);
   }
 
-  /** The token of a new session; null for a code that was used, is too old, or was never given out. */
+  /** The token of a new session; null for a used, expired or unknown code. */
   redeem(code: string): string | null {
     const key = digest(code).toString('hex');
     const isGood = this.#isLive(this.#links, key);
@@ -62,7 +62,7 @@ export class Tokens {
     const token = newToken();
     to.set(digest(token).toString('hex'), this.#clock.monotonic() + age);
     for (const oldest of to.keys()) {
-      if (to.size <= KEPT) break;
+      if (to.size <= MOST) break;
       to.delete(oldest);
     }
     return token;

@@ -23,7 +23,7 @@ const sinkCounter = ofSinks('counter', ({ status }) => status.sinks);
 const cursorGauge = ofSinks('gauge', cursors);
 const archiveGauge = ofSinks('gauge', ({ archives }) => archives);
 
-/** Every metric of our own, in the order of the reference: one table, however long. Labels are bounded by the config, or by a Tally. */
+/** All metrics of our own, in the order of the reference. Labels are bounded by the config or by a Tally. */
 const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
   millrace_info: gauge('Always 1.', ['version', 'acknowledge'], ({ version, acknowledge }) => [
     { labels: { version, acknowledge }, value: 1 },
@@ -73,7 +73,7 @@ const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
   ),
   millrace_schema_fields: gauge('Fields in the schema memory.', ({ schema }) => schema?.fields ?? 0),
   millrace_schema_full: gauge(
-    '1 when there were more types or fields than the schema memory takes: new ones may not be told.',
+    '1 when the schema memory is full: new types and fields may not be reported.',
     ({ schema }) => +(schema?.isFull ?? false),
   ),
   millrace_received_bytes_total: counter(
@@ -267,7 +267,7 @@ function* earliest(
     yield { labels: { ...labels, code }, value: (first?.since ?? 0) / 1000 };
 }
 
-/** Of the sinks that are configured now: a cursor that nobody moves any more is no backlog. */
+/** Cursors of configured sinks. */
 function cursors({ status: { journal, sinks } }: MetricState): SystemStatus['journal']['cursors'] {
   return journal.cursors.filter((cursor) => sinks.some(({ sink }) => sink === cursor.sink));
 }

@@ -5,22 +5,24 @@ import type { SchemaFigures } from '../schema/watch.ts';
 import type { Distribution } from './distribution.ts';
 import type { Meter } from './meter.ts';
 
-/** All that the metrics are read from, at one moment. */
+import type { Distribution, Meter } from './meter.ts';
+
+/** The state that metrics are read from. */
 export interface MetricState {
   readonly meter: Meter;
   readonly status: SystemStatus;
   readonly ready: boolean;
-  /** Deliveries that have begun and are not yet answered. */
+  /** Unanswered deliveries. */
   readonly receiving: number;
-  /** Bodies waiting to be decompressed. */
+  /** Bodies that wait for decompression. */
   readonly decompressing: number;
   readonly connections: ConnectionCounts;
   readonly routes: readonly Route[];
-  /** How many secrets are configured. */
+  /** Number of configured secrets. */
   readonly secrets: number;
   readonly version: string;
   readonly acknowledge: string;
-  /** Null where fields are not remembered. */
+  /** Null without a schema memory. */
   readonly schema: SchemaFigures | null;
   /** Heads of the manifests of files sinks. */
   readonly archives: readonly (NotedHead & { readonly sink: string })[];
@@ -36,14 +38,14 @@ export interface MetricDefinition {
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
   readonly labels: readonly string[];
-  /** One sample without labels, or one for each set of them. */
+  /** One value without labels, or a sample for each set of labels. */
   readonly read: (state: MetricState) => Sample['value'] | Iterable<Sample>;
 }
 
 export type Unnamed = Omit<MetricDefinition, 'name'>;
 type Read = MetricDefinition['read'];
 
-/** @param rest its labels, if it has any, and what it reads */
+/** @param rest the labels, if any, and the reader */
 export function define(type: MetricDefinition['type']) {
   return (help: string, ...rest: [Read] | [readonly string[], Read]): Unnamed => {
     const [labels, read] = rest.length === 1 ? [[], rest[0]] : rest;
@@ -51,7 +53,7 @@ export function define(type: MetricDefinition['type']) {
   };
 }
 
-/** Defines metrics that are there only where receipts are given. */
+/** Defines metrics that exist only with receipts. */
 export function ofReceipts(type: MetricDefinition['type']) {
   return (help: string, valueOf: (receipts: ReceiptsStatus) => number): Unnamed => {
     const read: Read = ({ status }) => {
@@ -62,7 +64,7 @@ export function ofReceipts(type: MetricDefinition['type']) {
   };
 }
 
-/** Defines metrics with one sample for each of what belongs to a sink. */
+/** Defines metrics with one sample a sink. */
 export function ofSinks<T extends { readonly sink: string }>(
   type: MetricDefinition['type'],
   list: (state: MetricState) => readonly T[],

@@ -1,9 +1,9 @@
 import { collectDefaultMetrics, Registry, type Metric } from '@prometheus-io/client';
 import { METRICS } from './catalogue.ts';
 import type { MetricDefinition, MetricState, Sample } from './definition.ts';
-import type { Distribution } from './distribution.ts';
+import type { Distribution } from './meter.ts';
 
-/** One line to be, as the client's registry takes it. */
+/** One sample for the client's registry. */
 interface Value {
   readonly metricName?: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -11,9 +11,8 @@ interface Value {
 }
 
 /**
- * Writes the metrics with the Prometheus client, and adds its own of the process: CPU, memory, garbage collection,
- * lag of the event loop. Ours are read from plain counters at this moment and not kept in the client's stores, whose
- * look-up by labels would cost more than the hot path can spare.
+ * Writes our metrics with the Prometheus client, and its metrics of the process. Ours are read from plain counters when they are
+ * asked for: the client's own counters would be too slow for each event.
  */
 export function createExposition() {
   const registry = new Registry();
@@ -23,13 +22,13 @@ export function createExposition() {
     const get = async () => {
       return { name, help, type, values: current === null ? [] : valuesOf(definition, current) };
     };
-    // The registry asks a metric for no more than this.
+    // The registry uses only these members.
     registry.registerMetric({ name, help, type, get } as unknown as Metric);
   }
   for (const metric of metricsOfProcess()) registry.registerMetric(metric);
   return {
     contentType: registry.contentType,
-    /** The metrics of `state` and those of the process, as Prometheus reads them. */
+
     render: (state: MetricState): Promise<string> => {
       current = state;
       return registry.metrics();
@@ -39,7 +38,7 @@ export function createExposition() {
 
 let ofProcess: readonly Metric[] | null = null;
 
-/** A process is measured once, however many receivers it has had: what the client starts for it never ends. */
+/** Started once in a process: the client's timers never end. */
 function metricsOfProcess(): readonly Metric[] {
   if (ofProcess === null) {
     const registry = new Registry();

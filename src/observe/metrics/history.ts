@@ -1,4 +1,4 @@
-/** Cumulative counts at one moment. */
+/** Cumulative counts. */
 export interface Totals {
   readonly accepted: number;
   readonly refused: number;
@@ -6,7 +6,7 @@ export interface Totals {
   readonly sinks: readonly { readonly sink: string; readonly delivered: number; readonly backlog: number }[];
 }
 
-/** What one second was like. */
+/** One second of the history. */
 export interface Point {
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -14,13 +14,14 @@ export interface Point {
   readonly accepted: number;
   readonly refused: number;
   readonly quarantined: number;
-  /** By sink: deliveries a second, and events that wait. */
+  /** By sink: deliveries a second, and waiting events. */
   readonly sinks: Readonly<Record<string, { readonly delivered: number; readonly backlog: number }>>;
 }
 
-const KEPT = 300;
+/** Seconds that are kept. */
+const LENGTH = 300;
 
-/** The last five minutes, second by second, so that whoever opens the console sees where things come from. */
+/** Rates of the last five minutes, second by second, for the charts of the console. */
 export class History {
   #points: Point[] = [];
   #last: { readonly at: number; readonly totals: Totals };
@@ -32,7 +33,7 @@ export class History {
   /** @param at milliseconds since the epoch */
   sample(at: number, totals: Totals): void {
     const seconds = (at - this.#last.at) / 1000;
-    // The wall clock has been set back: a rate over a negative time means nothing, nor do points of a time to come.
+    // The wall clock was set back: points of the future are removed.
     if (seconds <= 0) {
       this.#points = this.#points.filter((point) => point.at <= at);
       this.#last = { at, totals };
@@ -52,7 +53,7 @@ export class History {
         }),
       ),
     });
-    if (this.#points.length > KEPT) this.#points.shift();
+    if (this.#points.length > LENGTH) this.#points.shift();
     this.#last = { at, totals };
   }
 
@@ -63,7 +64,7 @@ export class History {
   }
 }
 
-/** A count that has become smaller began anew: the sink was exchanged. */
+/** A smaller count has started again at 0: a reload replaced the sink. */
 function increase(now: number, then: number): number {
   return now < then ? now : now - then;
 }

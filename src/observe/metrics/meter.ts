@@ -7,20 +7,18 @@ import type { ReceivingStatus } from '../../core/operations.ts';
 import type { Delivery } from '../../core/sink.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import type { Live } from '../../lib/live.ts';
-import { Deliveries } from './deliveries.ts';
-import { Distribution, FAST_SECONDS, SLOW_SECONDS } from './distribution.ts';
-import { RecentEvents } from './recent.ts';
-import { Refusals } from './refusals.ts';
 import { Tally } from '../../lib/tally.ts';
+import { RecentAttempts, RecentEvents } from './recent.ts';
+import { Refusals } from './refusals.ts';
 import { Tail } from './tail.ts';
 
 export interface MeterOptions {
   readonly clock: Clock;
-  /** `index` is that of the route which decides for a type; null when none does. */
+  /** `index` is the route that decides for a type; null without one. */
   readonly plan: Live<{ readonly table: { routesFor(type: string): { readonly index: number | null } } }>;
 }
 
-/** When and how often deliveries matched one of the configured secrets. */
+/** How often and when deliveries last matched a configured secret. */
 export interface SecretUse {
   matches: number;
   /** Milliseconds since the epoch. */
@@ -30,22 +28,55 @@ export interface SecretUse {
 export interface Reloads {
   readonly succeeded: number;
   readonly failed: number;
-  /** Milliseconds since the epoch; of the start until the first reload. */
+  /** Milliseconds since the epoch; the start before the first reload. */
   readonly lastSuccess: number;
   /** Why the last reload failed; null when it did not. */
   readonly error: string | null;
 }
 
 /** Outcomes that are answered with 2xx. */
-export const TAKEN: ReadonlySet<string> = new Set(['accepted', 'duplicate', 'quarantined', 'erased']);
+export const SUCCESSES: ReadonlySet<string> = new Set(['accepted', 'duplicate', 'quarantined', 'erased']);
 
-/** Name under which events without a route are counted. */
+/** Label of events without a route. */
 export const NO_ROUTE = 'none';
 
-/**
- * Counts what happens, in plain fields: each hook costs some additions, and whoever wants to know reads them later.
- * Nothing here holds a body, and no label comes from a user.
- */
+/** A histogram: an observation is two additions. */
+export class Distribution {
+  /** Upper bounds, ascending. Larger values count in `count` and `sum` only. */
+  readonly bounds: readonly number[];
+  /** Values up to each bound, without those of the bound before it. */
+  readonly counts: Float64Array;
+  count = 0;
+  sum = 0;
+
+  constructor(bounds: readonly number[]) {
+    this.bounds = bounds;
+    this.counts = new Float64Array(bounds.length);
+  }
+
+  observe(value: number): void {
+    this.count += 1;
+    this.sum += value;
+    const { bounds } = this;
+    // A linear search: most values are in the first buckets.
+    for (let at = 0; at < bounds.length; at += 1) {
+      if (value <= (bounds[at] ?? 0)) {
+        this.counts[at] = (this.counts[at] ?? 0) + 1;
+        return;
+      }
+    }
+  }
+}
+
+/** Bounds in seconds for requests and sends. */
+const FAST_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** Bounds in seconds for deliveries, which wait while a sink is down. */
+const SLOW_SECONDS = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 86_400,
+];
+
+/** Counts what happens, in plain fields that metrics, status and console read. It keeps no bodies; labels are bounded. */
 export class Meter {
   readonly #clock: Clock;
   readonly #plan: MeterOptions['plan'];
@@ -58,7 +89,7 @@ export class Meter {
   readonly invalid = new Tally();
   readonly receiving = new Distribution(FAST_SECONDS);
   readonly committing = new Distribution(FAST_SECONDS);
-  /** By sink: from receipt to confirmation, and the length of one `send`. */
+  /** Seconds by sink: from receipt to confirmation, and of one `send`. */
   readonly delivering = new Map<string, Distribution>();
   readonly sending = new Map<string, Distribution>();
   /** By sink, then by code. */
@@ -66,16 +97,16 @@ export class Meter {
   /** By index in `signing.secrets`. */
   readonly secrets = new Map<number, SecretUse>();
   readonly recent = new RecentEvents();
-  readonly deliveries = new Deliveries();
+  readonly deliveries = new RecentAttempts();
   readonly tail: Tail;
   readonly refusals: Refusals;
   receivedBytes = 0;
   accepted = 0;
   duplicates = 0;
   quarantined = 0;
-  /** Dropped, because their user's data was erased. */
+  /** Dropped events of erased users. */
   erased = 0;
-  /** Answered with a problem, whatever it was. */
+  /** Deliveries answered with a problem. */
   refused = 0;
   reloads: Reloads;
 
@@ -86,14 +117,11 @@ export class Meter {
     this.tail = new Tail(clock);
     this.startedAt = clock.now();
     this.reloads = { succeeded: 0, failed: 0, lastSuccess: this.startedAt, error: null };
-    // From the start on, so that the first event of its kind is seen as an increase.
+    // Series start at 0, so that the first event is an increase.
     for (const outcome of OUTCOMES) this.#outcomes('webhooks').add(outcome, 0);
   }
 
-  /**
-   * A webhook delivery has been answered.
-   * @param outcome its kind, or the code of the problem
-   */
+  /** A webhook delivery was answered. @param outcome `accepted`, `duplicate`, …, or the code of the problem */
   answered(
     outcome: string,
     info: { readonly durationMs: number; readonly bodyBytes: number; readonly secret: number | null },
@@ -101,10 +129,10 @@ export class Meter {
     this.#outcomes('webhooks').add(outcome);
     this.receiving.observe(info.durationMs / 1000);
     this.receivedBytes += info.bodyBytes;
-    if (!TAKEN.has(outcome)) {
+    if (!SUCCESSES.has(outcome)) {
       this.refused += 1;
       if (outcome !== 'gone') this.refusals.add(outcome);
-      if (this.tail.isWatched) this.tail.tell('refused', null, { code: outcome });
+      if (this.tail.isWatched) this.tail.add('refused', null, { code: outcome });
     }
     if (info.secret === null) return;
     const use = getOrMake(this.secrets, info.secret, () => ({ matches: 0, lastUsed: 0 }));
@@ -112,7 +140,7 @@ export class Meter {
     use.lastUsed = this.#clock.now();
   }
 
-  /** A fit event has come in, of whatever source. */
+  /** A valid event of any source was stored. */
   stored(event: Event, result: AppendResult): void {
     if (event.source !== 'webhooks')
       this.#outcomes(event.source).add(result.status === 'reused' ? 'quarantined' : result.status);
@@ -129,11 +157,11 @@ export class Meter {
       this.#invalid(event, [ID_REUSED]);
       return;
     } else this.erased += 1;
-    // Nothing more is told of somebody whose data was erased.
-    if (this.tail.isWatched) this.tail.tell(result.status, result.status === 'erased' ? null : event);
+    // Watchers see no event of an erased user.
+    if (this.tail.isWatched) this.tail.add(result.status, result.status === 'erased' ? null : event);
   }
 
-  /** An event that is not fit to route has come in. */
+  /** An invalid event was quarantined. */
   storedInvalid(event: Event, reasons: readonly InvalidReason[], result: AppendResult): void {
     if (result.status !== 'accepted') {
       this.stored(event, result);
@@ -147,7 +175,7 @@ export class Meter {
     this.quarantined += 1;
     for (const { code } of reasons) this.invalid.add(code);
     this.recent.add(event, 'quarantined', null);
-    if (this.tail.isWatched) this.tail.tell('quarantined', event, { code: codesOf(reasons) });
+    if (this.tail.isWatched) this.tail.add('quarantined', event, { code: codesOf(reasons) });
   }
 
   /** @param count how many secrets are configured */
@@ -170,10 +198,10 @@ export class Meter {
   delivered(sink: string, deliveries: readonly Delivery[]): void {
     const now = this.#clock.now();
     for (const { event, destination } of deliveries) {
-      // A replayed event is as old as its archive: that says nothing about the sink.
+      // The age of a replayed event does not measure the sink.
       const ms = event.handling.replayId === undefined ? Math.max(0, now - event.receivedAt) : null;
       this.deliveries.add(event.seq, { sink, destination, at: now, outcome: 'delivered', reason: null });
-      if (this.tail.isWatched) this.tail.tell('delivered', event, { sink, destination, ms });
+      if (this.tail.isWatched) this.tail.add('delivered', event, { sink, destination, ms });
       if (ms === null) continue;
       getOrMake(this.delivering, sink, () => new Distribution(SLOW_SECONDS)).observe(ms / 1000);
     }
@@ -182,12 +210,12 @@ export class Meter {
   retried(sink: string, { event, destination }: Delivery, reason: string | null): void {
     const at = this.#clock.now();
     this.deliveries.add(event.seq, { sink, destination, at, outcome: 'retried', reason });
-    if (this.tail.isWatched) this.tail.tell('retried', event, { sink, destination, reason });
+    if (this.tail.isWatched) this.tail.add('retried', event, { sink, destination, reason });
   }
 
   died(sink: string, { event, destination }: Delivery, code: string, reason: string): void {
     getOrMake(this.deadLetters, sink, () => new Tally(50)).add(code);
-    if (this.tail.isWatched) this.tail.tell('dead', event, { sink, destination, code, reason });
+    if (this.tail.isWatched) this.tail.add('dead', event, { sink, destination, code, reason });
   }
 
   /** @param error null when the new config is in force */
@@ -198,7 +226,7 @@ export class Meter {
       return;
     }
     this.reloads = { succeeded: succeeded + 1, failed, lastSuccess: this.#clock.now(), error: null };
-    // Their indices mean something else now.
+    // Indices can mean other secrets and routes now.
     this.secrets.clear();
     this.routes.clear();
   }
@@ -212,9 +240,9 @@ function codesOf(reasons: readonly InvalidReason[]): string {
   return reasons.map(({ code }) => code).join(', ');
 }
 
-/** Everything a delivery can come to. */
+/** All outcomes of a delivery. */
 const OUTCOMES: readonly string[] = [
-  ...TAKEN,
+  ...SUCCESSES,
   'gone',
   ...Object.entries(CATALOGUE).flatMap(([code, entry]) => ('status' in entry ? [code] : [])),
 ];

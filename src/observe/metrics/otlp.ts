@@ -5,11 +5,10 @@ import type { Tracing } from '../../core/tracing.ts';
 import { installCommand } from '../../lib/installed.ts';
 import { tracingWith } from './tracing.ts';
 
-/** What records spans, and what stops that. */
 export interface Traces {
-  /** Null when nothing collects spans: they then cost nothing, not even the asking. */
+  /** Null without a collector. */
   readonly tracing: Tracing | null;
-  /** Sends what is left, for at most two seconds. */
+  /** Exports the last spans, within two seconds. */
   stop(): Promise<void>;
 }
 
@@ -28,8 +27,8 @@ const WARN_EVERY_MS = 60_000;
 const NONE: Traces = { tracing: null, stop: () => Promise.resolve() };
 
 /**
- * Spans for the SDK that the process was started with (`node --import ./otel.js …`) or else, where the environment names a
- * collector, for that one by OTLP. Whatever stands in the way of traces is a warning: a receiver without them is better than none.
+ * Traces for the SDK that the process was started with (`node --import ./otel.js …`), else for the collector that the environment
+ * names, by OTLP. Problems are only warnings.
  * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
  */
 export async function openTraces(warn: Warn): Promise<Traces> {
@@ -48,7 +47,7 @@ export async function openTraces(warn: Warn): Promise<Traces> {
     return {
       tracing: tracingWith(provider.getTracer('millrace')),
       stop: async () => {
-        // It fails with its last export, which the SDK has reported.
+        // The SDK has reported a failed last export.
         const stopped = provider.shutdown().catch(() => undefined);
         await Promise.race([stopped, wait(STOP_WITHIN_MS, undefined, { ref: false })]);
       },
@@ -68,7 +67,7 @@ function isSdkRegistered(): boolean {
   );
 }
 
-/** The SDK reads its variables itself: sampler, headers, certificates, time-outs, the queue, the resource. */
+/** The SDK itself reads the variables for sampler, headers, certificates, timeouts, queue and resource. */
 async function loadProvider() {
   const [sdk, resources, otlp] = await Promise.all([
     import('@opentelemetry/sdk-trace-base'),
@@ -86,7 +85,7 @@ async function loadProvider() {
 
 const ignore = (): void => undefined;
 
-/** Logs what the SDK reports: failed exports and wrong variables as errors, how many spans it dropped as warnings. */
+/** Logs what the SDK reports: failed exports, wrong variables, dropped spans. */
 function logFaults(warn: Warn): void {
   const logger = {
     error: onceAMinute(warn),
@@ -102,12 +101,12 @@ function onceAMinute(warn: Warn): (text: string) => void {
   let quietUntil = 0;
   let leftOut = 0;
   return (text) => {
-    // An exception comes as JSON, with its stack.
+    // Exceptions are JSON with a stack.
     const error = /"message":"(.*?)"/.exec(text)?.[1] ?? text;
     if (performance.now() < quietUntil) leftOut += 1;
     else {
       quietUntil = performance.now() + WARN_EVERY_MS;
-      warn({ error, leftOut }, 'traces are not exported as they should be');
+      warn({ error, leftOut }, 'the export of traces has a problem');
       leftOut = 0;
     }
   };
@@ -118,7 +117,7 @@ function isOff(env: NodeJS.ProcessEnv): boolean {
   return env['OTEL_SDK_DISABLED']?.toLowerCase() === 'true' || !exporter.split(',').includes('otlp');
 }
 
-/** Values are left out where they can hold a token. */
+/** The first wrong variable, without its value, which can contain a token. */
 function faultOf(env: NodeJS.ProcessEnv, endpoint: string): object | null {
   if (!/^https?:/.test(env[endpoint] ?? '') || !URL.canParse(env[endpoint] ?? ''))
     return { variable: endpoint, detail: 'is no http or https address' };

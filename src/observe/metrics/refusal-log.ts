@@ -2,14 +2,14 @@ import type { Clock } from '../../core/clock.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { Tally } from '../../lib/tally.ts';
 
-/** Between two lines, milliseconds. */
-const EVERY = 60_000;
+/** Milliseconds between two lines. */
+const EVERY_MS = 60_000;
 
-/** What anyone who finds the port can cause, and what its own end says. */
-const NOT_WORTH_A_LINE: ReadonlySet<string> = new Set(['not_found', 'method_not_allowed', 'shutting_down']);
+/** Not logged: scanners cause these, or the shutdown. */
+const NOT_LOGGED: ReadonlySet<string> = new Set(['not_found', 'method_not_allowed', 'shutting_down']);
 
 const CLOCK = 'if these are genuine, set the clock of this machine by NTP (timedatectl shows it)';
-/** What to do, by code, where the code and its detail do not say it. */
+/** What to do, by code. */
 const ADVICE: Readonly<Record<string, string>> = {
   timestamp_too_old: `${CLOCK}, or look for a proxy that holds requests back`,
   timestamp_too_new: CLOCK,
@@ -17,10 +17,7 @@ const ADVICE: Readonly<Record<string, string>> = {
     'if these are genuine, set server.trustedProxies to the number of proxies in front, or raise server.unverifiedBytes',
 };
 
-/**
- * Says in the log that deliveries are refused, and why: the first at once, and then at most one line a minute with what has
- * gathered, however many there are. A wrong secret would leave no trace otherwise but at the sender.
- */
+/** Logs refused deliveries: the first at once, then a summary at most once a minute. */
 export class RefusalLog {
   readonly #clock: Pick<Clock, 'after'>;
   readonly #log: Pick<SinkLog, 'warn'>;
@@ -33,9 +30,9 @@ export class RefusalLog {
     this.#log = log;
   }
 
-  /** @param detail in words, without anything of the body */
+  /** @param detail in words, without parts of the body */
   add(code: string, detail: string): void {
-    if (NOT_WORTH_A_LINE.has(code)) return;
+    if (NOT_LOGGED.has(code)) return;
     this.#gathered.add(code);
     this.#detail = detail;
     if (this.#cancel === null) this.#say();
@@ -50,7 +47,7 @@ export class RefusalLog {
 
   #say(): void {
     this.#write();
-    this.#cancel = this.#clock.after(EVERY, () => {
+    this.#cancel = this.#clock.after(EVERY_MS, () => {
       this.#cancel = null;
       if (this.#gathered.total > 0) this.#say();
     });

@@ -5,11 +5,11 @@ const MINUTE = 60_000;
 const MINUTES = 60;
 const HOUR = MINUTES * MINUTE;
 
-/** Requests refused in the last hour, by code, minute by minute. */
+/** Refused requests of the last hour by code. */
 export class Refusals {
   readonly #clock: Pick<Clock, 'monotonic' | 'now'>;
   readonly #began: { readonly at: number; readonly monotonic: number };
-  /** Oldest first; a minute without any has none. */
+  /** Oldest first, without empty minutes. */
   #minutes: { readonly minute: number; readonly codes: Tally }[] = [];
 
   constructor(clock: Pick<Clock, 'monotonic' | 'now'>) {
@@ -36,7 +36,7 @@ export class Refusals {
     return Object.fromEntries([...sums].toSorted(([, one], [, other]) => other - one));
   }
 
-  /** The start, milliseconds since the epoch, while it is less than an hour ago: nothing is known of before. Else null. */
+  /** Start of counting, in milliseconds since the epoch, when it is less than an hour ago; else null. */
   since(): number | null {
     return this.#clock.monotonic() - this.#began.monotonic < HOUR ? this.#began.at : null;
   }

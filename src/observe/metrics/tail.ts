@@ -3,33 +3,35 @@ import type { Event } from '../../core/event.ts';
 import type { EventLine, TailOutcome, TailRequest } from '../../core/tail.ts';
 import { headOf } from './recent.ts';
 
-/** What has happened, as it is kept for a watcher. */
-export interface TailEntry {
-  /** Milliseconds since the epoch. */
-  readonly at: number;
-  readonly outcome: TailOutcome;
-  /** Null for a request of which nothing is believed. */
-  readonly event: EventLine | null;
+/** What a hook knows beside the event; null without a meaning. */
+interface TailDetails {
   readonly sink: string | null;
   readonly destination: string | null;
-  /** From receipt to now; null where that says nothing. */
+  /** Milliseconds since receipt. */
   readonly ms: number | null;
   readonly code: string | null;
   readonly reason: string | null;
-  /** Only for those who asked for bodies. */
+}
+
+/** Something that happened to a delivery. */
+export interface TailEntry extends TailDetails {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly outcome: TailOutcome;
+  /** Null for a refused request, whose contents are not verified. */
+  readonly event: EventLine | null;
+  /** Only for watchers that asked for bodies. */
   readonly body: Buffer | null;
 }
 
-/** What a hook tells beside the event. */
-type Told = Partial<Pick<TailEntry, 'sink' | 'destination' | 'ms' | 'code' | 'reason'>>;
+const NO_DETAILS: TailDetails = { sink: null, destination: null, ms: null, code: null, reason: null };
+/** Entries and body bytes that wait for one watcher; beyond that all of them are dropped, and counted. */
+const MOST_WAITING = { entries: 2000, bytes: 8 * 2 ** 20 };
 
-/** What one watcher has not been sent yet is at most this; beyond it all of that is left out, and counted. */
-const LIMITS = { lines: 2000, bytes: 8 * 2 ** 20 };
-
-/** One who watches. Lines wait here until they are taken. */
+/** The queue of one reader of the tail. */
 export class Watcher {
   readonly #request: TailRequest;
-  #lines: TailEntry[] = [];
+  #entries: TailEntry[] = [];
   #bytes = 0;
   #lost = 0;
   #wake: (() => void) | null = null;
@@ -48,41 +50,42 @@ export class Watcher {
 
   add(entry: TailEntry): void {
     const bytes = entry.body?.length ?? 0;
-    if (this.#lines.length >= LIMITS.lines || this.#bytes + bytes > LIMITS.bytes) this.forget();
-    this.#lines.push(entry);
+    if (this.#entries.length >= MOST_WAITING.entries || this.#bytes + bytes > MOST_WAITING.bytes)
+      this.forget();
+    this.#entries.push(entry);
     this.#bytes += bytes;
     this.#wake?.();
     this.#wake = null;
   }
 
-  /** The oldest lines that wait, and how many were left out before them. */
-  take(limit: number): { readonly lost: number; readonly lines: readonly TailEntry[] } {
+  /** Removes the oldest entries. @returns them, and how many were dropped before */
+  take(limit: number): { readonly lost: number; readonly entries: readonly TailEntry[] } {
     const lost = this.#lost;
-    const lines = this.#lines.splice(0, limit);
-    for (const { body } of lines) this.#bytes -= body?.length ?? 0;
+    const entries = this.#entries.splice(0, limit);
+    for (const { body } of entries) this.#bytes -= body?.length ?? 0;
     this.#lost = 0;
-    return { lost, lines };
+    return { lost, entries };
   }
 
   get isEmpty(): boolean {
-    return this.#lines.length === 0 && this.#lost === 0;
+    return this.#entries.length === 0 && this.#lost === 0;
   }
 
-  /** Leaves out all that waits. */
+  /** Drops all waiting entries. */
   forget(): void {
-    this.#lost += this.#lines.length;
-    this.#lines = [];
+    this.#lost += this.#entries.length;
+    this.#entries = [];
     this.#bytes = 0;
   }
 
-  /** Calls back once there is something to take. */
+  /** Calls back when there is something to take. */
   onMore(wake: () => void): void {
     if (this.isEmpty) this.#wake = wake;
     else wake();
   }
 }
 
-/** Tells watchers what happens. While nobody watches it costs whoever calls it the look at `isWatched`. */
+/** Passes entries to watchers. Callers check `isWatched` first, which is all it costs without watchers. */
 export class Tail {
   readonly #clock: Clock;
   readonly #watchers = new Set<Watcher>();
@@ -99,34 +102,34 @@ export class Tail {
     return this.#watchers.size;
   }
 
-  /** @returns what ends it */
+  /** @returns a function that ends it */
   watch(watcher: Watcher): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
   }
 
-  /** @param event null for a request of which nothing is believed */
-  tell(outcome: TailOutcome, event: Event | null, told: Told = {}): void {
-    const { sink = null, destination = null, ms = null, code = null, reason = null } = told;
+  /** @param event null for a refused request */
+  add(outcome: TailOutcome, event: Event | null, some: Partial<TailDetails> = {}): void {
+    const details = { ...NO_DETAILS, ...some };
     const head = event === null ? null : headOf(event);
-    // As in the archive, until it is about a sink.
-    const at = event === null || sink !== null ? this.#clock.now() : event.receivedAt;
-    const entry = { at, outcome, event: head, sink, destination, ms, code, reason, body: null };
+    // The time of receipt, as in the archive, unless it is about a sink.
+    const at = event === null || details.sink !== null ? this.#clock.now() : event.receivedAt;
+    const entry = { at, outcome, event: head, ...details, body: null };
     for (const watcher of this.#watchers) {
-      if (!watcher.wants(outcome, head, sink)) continue;
-      // A copy: the memory of a request is used again.
+      if (!watcher.wants(outcome, head, details.sink)) continue;
+      // A copy: the memory of a request is reused.
       const body = watcher.wantsBodies && event !== null ? Buffer.from(event.body) : null;
       watcher.add(body === null ? entry : { ...entry, body });
     }
   }
 
-  /** A user was erased: what waits could name them. */
+  /** After an erasure: waiting entries can name the user. */
   forget(): void {
     for (const watcher of this.#watchers) watcher.forget();
   }
 }
 
-/** Whether a line about this is asked for. */
+/** Whether a request asks for an entry. */
 export function isWanted(
   { outcomes, sinks, types, users }: TailRequest,
   outcome: TailOutcome,

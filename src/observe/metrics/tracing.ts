@@ -14,7 +14,7 @@ import { type Attempt, traceOf, type Tracing } from '../../core/tracing.ts';
 import type { TraceContext } from '../../core/event.ts';
 import { TAKEN } from './meter.ts';
 
-/** One trace from the request to each sink. Values say what happened, never to whom: traces leave this machine. */
+/** One trace from the request to each sink. It has no ids of users: traces leave this machine. */
 export function tracingWith(tracer: Tracer): Tracing {
   return {
     receive: (headers) => {
@@ -29,17 +29,17 @@ export function tracingWith(tracer: Tracer): Tracing {
         end: (outcome, type) => {
           span.setAttribute('millrace.outcome', outcome);
           if (type !== null) span.setAttribute('millrace.event.type', type);
-          if (!TAKEN.has(outcome)) span.setStatus({ code: SpanStatusCode.ERROR, message: outcome });
+          if (!SUCCESSES.has(outcome)) span.setStatus({ code: SpanStatusCode.ERROR, message: outcome });
           span.end();
         },
       };
     },
     deliver: async (sink, batch, send) => {
-      const open = openedFor(tracer, sink, batch);
+      const open = startSpans(tracer, sink, batch);
       const [first] = open.values();
       if (first === undefined) return send();
       try {
-        // What a sink's own SDK records can be in one trace only.
+        // Spans of the sink's own SDK belong to the first trace.
         const results = await context.with(trace.setSpan(ROOT_CONTEXT, first), send);
         for (const [at, item] of batch.entries()) note(open.get(item), results[at]);
         return results;
@@ -55,8 +55,8 @@ export function tracingWith(tracer: Tracer): Tracing {
 
 const NONE: ReadonlyMap<Attempt, Span> = new Map();
 
-/** Those after the first are linked to it: it has the calls that were made for all of them. */
-function openedFor(tracer: Tracer, sink: string, batch: readonly Attempt[]): ReadonlyMap<Attempt, Span> {
+/** A span for each sampled event of the batch; the others link to the first, which has the calls of the sink. */
+function startSpans(tracer: Tracer, sink: string, batch: readonly Attempt[]): ReadonlyMap<Attempt, Span> {
   let open: Map<Attempt, Span> | null = null;
   let first: Span | null = null;
   for (const item of batch) {
@@ -77,7 +77,7 @@ function openedFor(tracer: Tracer, sink: string, batch: readonly Attempt[]): Rea
   return open ?? NONE;
 }
 
-/** Reasons stay in the logs: a broker may put into them what it was given. */
+/** Without the reason: a broker's message can contain the event. */
 function note(span: Span | undefined, result: SendResult | undefined): void {
   if (span === undefined || result === undefined) return;
   span.setAttribute('millrace.result', result.status);
@@ -93,7 +93,7 @@ function flagsOf(traceparent: string): number {
   return Number.parseInt(traceparent.slice(53, 55), 16);
 }
 
-/** The context of a span of another process; null is none. */
+/** The context of a parent span in another process. */
 function within(parent: TraceContext | null): Context {
   if (parent === null) return ROOT_CONTEXT;
   const { traceparent, tracestate } = parent;

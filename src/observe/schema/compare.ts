@@ -1,6 +1,6 @@
 import type { SchemaField, SchemaReport, SchemaType } from '../../core/schema.ts';
 
-/** A field that is there now and was not before, or the other way round. */
+/** A new field, or one that was not seen any more. */
 export interface FieldChange {
   readonly path: string;
   readonly kinds: readonly string[];
@@ -8,18 +8,18 @@ export interface FieldChange {
   readonly last_seen: string | null;
 }
 
-/** A field that is something else than before. */
+/** A field with other kinds of values than before. */
 export interface KindChange {
   readonly path: string;
   readonly before: readonly string[];
   readonly now: readonly string[];
-  /** When it was first something new; null when it only is something no longer. */
+  /** When a new kind was first seen; null without a new kind. */
   readonly since: string | null;
 }
 
 export interface TypeDrift {
   readonly type: string;
-  /** Whether the type itself is new, or was not seen any more. */
+
   readonly is: 'new' | 'gone' | 'changed';
   readonly first_seen: string | null;
   readonly last_seen: string | null;
@@ -28,7 +28,7 @@ export interface TypeDrift {
   readonly kinds: readonly KindChange[];
 }
 
-/** What is different now from what was remembered then. Kinds that have not come again are no drift: memory only adds. */
+/** Differences between two reports. A kind that was not seen again is no drift. */
 export function compareReports(before: SchemaReport, now: SchemaReport): TypeDrift[] {
   const old = new Map(before.types.map((type) => [type.type, type]));
   const current = new Map(now.types.map((type) => [type.type, type]));
@@ -50,10 +50,7 @@ export function compareReports(before: SchemaReport, now: SchemaReport): TypeDri
   return sorted([...gone, ...other]);
 }
 
-/**
- * What has come and gone since a moment. A field has gone when it has not been seen since, and what it stands in has.
- * @param since ISO 8601, UTC
- */
+/** Changes since a time (ISO 8601, UTC). A field is gone when the object around it was seen since, without it. */
 export function changesSince({ types }: SchemaReport, since: string): TypeDrift[] {
   const drift = types.flatMap((type): TypeDrift[] => {
     if (type.first_seen >= since) return [ofWhole(type, 'new')];
@@ -95,7 +92,7 @@ function kindsOf({ kinds }: SchemaField): readonly string[] {
   return Object.keys(kinds).filter((kind) => kind !== 'null');
 }
 
-/** @param before kinds that are no news; nothing is known of a field that was always null */
+/** @param before known kinds; without any, the field was always null and no change is reported */
 export function kindChange(field: SchemaField, before: readonly string[]): KindChange[] {
   const now = kindsOf(field);
   const added = now.filter((kind) => !before.includes(kind));

@@ -3,10 +3,7 @@ import type { Column, ColumnType } from '../../tables/definition.ts';
 import { TABLES } from '../../tables/tables.ts';
 import { changed, changeOf, kindChange, type TypeDrift } from './compare.ts';
 
-/**
- * Paths of members that the service documents as maps whose names are words of people, such as the foods of a meal: inside an
- * event of this type.
- */
+/** Paths of the documented maps in events of a type: their names are data, such as the foods of a meal. */
 export function documentedMaps(type: string): ReadonlySet<string> {
   const documents = TABLES.documentsOf(type).filter(({ events }) => events?.member === 'data');
   return new Set(
@@ -18,7 +15,7 @@ export function documentedMaps(type: string): ReadonlySet<string> {
   );
 }
 
-/** How what was seen differs from what the service documents; types that it does not document are left out. */
+/** Differences from what the service documents, for documented types only. */
 export function changesToDocumented({ types }: SchemaReport): TypeDrift[] {
   return types.flatMap((type): TypeDrift[] => {
     const documented = documentedFields(type.type);
@@ -53,7 +50,7 @@ const KINDS: Readonly<Record<ColumnType, readonly string[]>> = {
 };
 const ENVELOPE = ['/event_type', '/team_id', '/user_id', '/client_user_id'];
 
-/** By path, what may stand there; empty for anything. */
+/** Documented kinds by path; `ANY` for anything. */
 function documentedFields(type: string): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, readonly string[]>();
   for (const { events, columns, nested = [] } of TABLES.documentsOf(type)) {
@@ -80,12 +77,12 @@ function addColumns(found: Map<string, readonly string[]>, base: string, columns
 
 function add(found: Map<string, readonly string[]>, path: string, kinds: readonly string[]): void {
   const known = found.get(path);
-  // Several columns can read the same place: then each of their kinds is expected, and any when one takes any.
+  // Several columns can read the same path.
   const isAny = known === ANY || kinds === ANY;
   found.set(path, isAny ? ANY : [...new Set([...(known ?? []), ...kinds])]);
 }
 
-/** What is expected at a path: as documented, an object around it, or anything inside what may be anything. */
+/** Expected kinds at a path, also around and inside documented paths; undefined for an undocumented path. */
 function expectedAt(
   path: string,
   documented: ReadonlyMap<string, readonly string[]>,
@@ -98,7 +95,7 @@ function expectedAt(
   return isAround ? ['object', 'array'] : undefined;
 }
 
-/** Whether the object it would stand in was there at all. */
+/** Whether the object around the path was seen. */
 function isInsideSeen(path: string, seen: ReadonlySet<string>): boolean {
   const around = path.slice(0, path.lastIndexOf('/'));
   return around === '' || seen.has(around);

@@ -1,9 +1,9 @@
 import type { SchemaField, SchemaType } from '../../core/schema.ts';
 
-/** Objects after which a field that all of them had is taken to be always there. */
+/** A field is required when at least so many objects were seen and all had it. */
 const ENOUGH = 20;
 
-/** JSON Schema of the events of a type: what was seen, and nothing else. */
+/** JSON Schema of the events of a type. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
 interface Node {
@@ -11,10 +11,10 @@ interface Node {
   readonly members: Map<string, Node>;
 }
 
-/** The document of a type's events. A member is required when every object had it, and there were enough of them. */
+/** The schema of the fields that were seen. */
 export function jsonSchemaOf({ fields, looked_at: looked }: SchemaType): JsonSchema {
   const root: Node = { field: null, members: new Map() };
-  // An outer field stands in front of those inside it.
+  // Outer fields come before the fields inside them.
   for (const field of fields) {
     const names = field.path.slice(1).split('/');
     const around = names.slice(0, -1).reduce<Node | undefined>((at, name) => at?.members.get(name), root);
@@ -28,11 +28,11 @@ function schemaOf({ field, members }: Node): JsonSchema {
   const ways = Object.keys(kinds).flatMap((kind): JsonSchema[] => {
     if (kind === 'object') return [objectOf({ field, members }, kinds['object'] ?? 0)];
     if (kind === 'array') return [{ type: 'array', items: itemsOf(members, kinds) }];
-    // A fraction can be whole.
+    // Decimals include integers.
     if (kind === 'integer' && kinds['decimal'] !== undefined) return [];
     return [{ type: TYPES[kind] ?? kind }];
   });
-  // What was always null may be anything.
+  // A value that was always null may be anything.
   const isKnown = ways.some(({ type }) => type !== 'null');
   if (!isKnown) return {};
   return ways.length === 1 ? (ways[0] ?? {}) : { anyOf: ways };
@@ -40,7 +40,7 @@ function schemaOf({ field, members }: Node): JsonSchema {
 
 const TYPES: Readonly<Record<string, string>> = { text: 'string', decimal: 'number' };
 
-/** @param objects how many there were */
+/** @param objects how many were seen */
 function objectOf({ members }: Node, objects: number): JsonSchema {
   const named = [...members].filter(([name]) => name !== '*');
   const values = members.get('*');
@@ -49,15 +49,15 @@ function objectOf({ members }: Node, objects: number): JsonSchema {
   );
   return {
     type: 'object',
-    // Not by assignment: one may be called __proto__.
+    // fromEntries also takes a member called __proto__.
     properties: Object.fromEntries(named.map(([name, member]) => [nameOf(name), schemaOf(member)])),
     required,
-    // Beside names a map can be no type of TypeScript: its entries' type would be that of the names as well.
+    // TypeScript has no type for a map with named members: its value type would apply to these too.
     additionalProperties: values === undefined ? false : named.length > 0 || schemaOf(values),
   };
 }
 
-/** Of what is an array here and an object there, nothing says which of the two the star is about. */
+/** Unknown for a field that is both array and object: `*` can be from either. */
 function itemsOf(members: Node['members'], kinds: SchemaField['kinds']): JsonSchema {
   const items = members.get('*');
   return items === undefined || kinds['object'] !== undefined ? {} : schemaOf(items);

@@ -5,25 +5,25 @@ import { documentedMaps } from './documented.ts';
 import { SeenField, type Kind } from '../../tables/learned/infer/seen-field.ts';
 import { walk } from './walk.ts';
 
-/** What is remembered, whatever comes: some megabytes. */
+/** Limits of the memory: some megabytes. */
 export interface Bounds {
   readonly types: number;
-  /** Of one type, and of all of them. */
+  /** Fields of one type, and of all types. */
   readonly fieldsOfType: number;
   readonly fields: number;
-  /** Names that may be data, with what stands in them, that are counted beside the fields until it is known. */
+  /** Fields whose names may be data, which are counted apart until that is known. */
   readonly doubts: number;
 }
 
 const BOUNDS: Bounds = { types: 500, fieldsOfType: 1000, fields: 20_000, doubts: 10_000 };
-/** Of a document no more than so many bytes is looked at. */
+/** Bytes of a document that are looked at. */
 const MOST_BYTES = 1024 * 1024;
 
 const NO_IDS: Ids = { team: null, user: null, clientUser: null };
 
-/** What has been seen of the events of a type. */
+/** The fields and counts of an event type. */
 export interface TypeMemory {
-  /** Parts of it that are data, such as ids, are `*`. */
+  /** `*` replaces parts that are data, such as ids. */
   readonly type: string;
   readonly root: SeenField;
   readonly maps: ReadonlySet<string>;
@@ -38,36 +38,36 @@ export interface TypeMemory {
   isFull: boolean;
 }
 
-/** Something that was never there before. */
+/** A new type, a new field, or a new kind of value. */
 export interface FirstSeen {
   readonly memory: TypeMemory;
-  /** Null for the type itself. */
+  /** Null for a new type. */
   readonly field: SeenField | null;
-  /** For a field that was there, as something else. */
+  /** For a known field with another kind of value. */
   readonly kind: Kind | null;
 }
 
-type Looked = Pick<Event, 'type' | 'team' | 'user' | 'clientUser' | 'receivedAt' | 'body'>;
+type LookedAt = Pick<Event, 'type' | 'team' | 'user' | 'clientUser' | 'receivedAt' | 'body'>;
 
-/** What the events of each type have looked like. */
+/** Fields, kinds and counts by event type. */
 export class SchemaMemory {
   readonly types = new Map<string, TypeMemory>();
   readonly #bounds: Bounds;
-  readonly #tell: (first: FirstSeen) => void;
-  /** By the type as it came: most need no look at its parts. */
+  readonly #onFirst: (first: FirstSeen) => void;
+  /** By the type as it was sent, which saves the check of its parts. */
   readonly #byName = new Map<string, TypeMemory>();
   fields = 0;
   /** There were more types than are remembered. */
   isFull = false;
-  /** Fields counted beside the others as their names may be data, since they were last forgotten. */
+  /** Doubtful fields since they were last forgotten; see `Bounds`. */
   #doubts = 0;
 
-  constructor(tell: (first: FirstSeen) => void = () => undefined, bounds: Partial<Bounds> = {}) {
-    this.#tell = tell;
+  constructor(onFirst: (first: FirstSeen) => void = () => undefined, bounds: Partial<Bounds> = {}) {
+    this.#onFirst = onFirst;
     this.#bounds = { ...BOUNDS, ...bounds };
   }
 
-  /** Counts an event of the type. @returns null when there are too many types */
+  /** Counts an event. @returns its type; null when there are too many types */
   count(type: string, at: number, ids: Ids): TypeMemory | null {
     const memory = this.#byName.get(type) ?? this.#find(type, at, ids);
     if (memory === null) return null;
@@ -76,31 +76,31 @@ export class SchemaMemory {
     return memory;
   }
 
-  /** Looks at an event that was counted. @param most of its bytes */
-  look(memory: TypeMemory, event: Looked, most = MOST_BYTES): void {
+  /** Looks at an event that was counted. @param bytes looks at no more than these */
+  look(memory: TypeMemory, event: LookedAt, bytes = Infinity): void {
     memory.looked += 1;
     if (this.#doubts >= this.#bounds.doubts) this.#forgetDoubts();
     walk(memory.root, {
       nth: memory.looked,
       at: event.receivedAt,
       body: event.body,
-      most,
+      most: Math.min(bytes, MOST_BYTES),
       ids: event,
       maps: memory.maps,
       mayAdd: () => this.#mayAdd(memory),
       mayDoubt: () => (this.#doubts += 1) <= this.#bounds.doubts,
-      tell: (field, kind) => {
-        // Its type is news enough.
-        if (memory.looked > 1) this.#tell({ memory, field, kind });
+      onFirst: (field, kind) => {
+        // A new type is reported without its fields.
+        if (memory.looked > 1) this.#onFirst({ memory, field, kind });
       },
-      drop: (count) => {
+      onFolded: (count) => {
         memory.fields -= count;
         this.fields -= count;
       },
     });
   }
 
-  /** As it was remembered. */
+  /** Adds a type of a saved memory. */
   restore(memory: TypeMemory): void {
     this.types.set(memory.type, memory);
     this.fields += memory.fields;
@@ -116,15 +116,15 @@ export class SchemaMemory {
     const memory = known ?? newType(type, name, at);
     if (known === undefined) {
       this.types.set(type, memory);
-      this.#tell({ memory, field: null, kind: null });
+      this.#onFirst({ memory, field: null, kind: null });
     }
-    // An id that is a word of other types, too, says nothing of the next event.
+    // Not for a name that contains an id of this event: in another event it is no data.
     if (type === withoutData(name, NO_IDS) && this.#byName.size < this.#bounds.types)
       this.#byName.set(name, memory);
     return memory;
   }
 
-  /** Those that steadily come are counted anew; the others were what takes the room. */
+  /** Starts counting doubtful fields again: those that are frequent come back soon. */
   #forgetDoubts(): void {
     this.#doubts = 0;
     for (const { root } of this.types.values()) for (const field of root.all()) field.doubts = null;
@@ -156,7 +156,7 @@ function newType(type: string, name: string, at: number): TypeMemory {
   };
 }
 
-/** What the service documents has no data in its name. */
+/** Documented types contain no data. */
 function withoutData(type: string, ids: Ids): string {
   return TABLES.documentsOf(type).length > 0 ? type : typeWithoutData(type, ids);
 }

@@ -1,35 +1,32 @@
-import { getOrMake } from '../../lib/get-or-make.ts';
-import type { FirstSeen, TypeMemory } from './memory.ts';
 import { randomUUID } from 'node:crypto';
 import type { Event } from '../../core/event.ts';
+import type { FirstSeen } from './memory.ts';
 
-/** What was never there before in events of one type. */
+/** News about one event type. */
 export interface TypeNews {
   readonly type: string;
   readonly isNew: boolean;
-  /** Enough events were there before for a new field to be a surprise. */
+  /** Enough events came before: a new field is a change. */
   readonly isSettled: boolean;
-  /** Paths, and how many more there are. */
+  /** Paths of new fields, and the number of unnamed ones. */
   readonly fields: readonly string[];
   readonly more: number;
-  /** Fields that were there, as something else. */
+  /** New kinds of known fields. */
   readonly kinds: readonly { readonly path: string; readonly kind: string }[];
-  /** Fields that are known now. */
+  /** Number of all fields. */
   readonly known: number;
   /** Milliseconds since the epoch. */
   readonly at: number;
 }
 
-/** Events of a type after which its fields are known. */
+/** Events after which the fields of a type are known. */
 const SETTLED = 20;
 /** Paths of one type that are named at once. */
 const NAMED = 50;
 
-/** By type. What was folded into another field meanwhile is not told: its name has turned out to be data. */
+/** Groups news by type, without fields that were folded because their names turned out to be data. */
 export function newsOf(all: readonly FirstSeen[]): TypeNews[] {
-  const byType = new Map<TypeMemory, FirstSeen[]>();
-  for (const first of all) getOrMake(byType, first.memory, () => []).push(first);
-  return [...byType].flatMap(([memory, found]) => {
+  return [...Map.groupBy(all, ({ memory }) => memory)].flatMap(([memory, found]) => {
     const isNew = found.some(({ field }) => field === null);
     const alive = found.flatMap(({ field, kind }) =>
       field === null || field.isGone ? [] : [{ field, kind }],
@@ -55,13 +52,13 @@ export function newsOf(all: readonly FirstSeen[]): TypeNews[] {
 const SOURCE = 'schema';
 const CHANGED = 'millrace.schema.changed';
 
-/** What the members of an event are called. */
+/** Names of the members of an event. */
 export interface EnvelopeNames {
   readonly type: string;
   readonly team: string;
 }
 
-/** Whether an event is one that tells what is new. */
+/** Whether an event reports news. */
 export function isChangeEvent({ source, type }: Event): boolean {
   return source === SOURCE && type === CHANGED;
 }

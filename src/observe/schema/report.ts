@@ -2,7 +2,7 @@ import type { SchemaField, SchemaReport, SchemaType } from '../../core/schema.ts
 import { type SeenField, KINDS } from '../../tables/learned/infer/seen-field.ts';
 import type { SchemaMemory, TypeMemory } from './memory.ts';
 
-/** The memory as others read it: types and fields by name. */
+/** The memory as `GET /api/schema` shows it, sorted by type. */
 export function reportOf({ types, isFull }: SchemaMemory, enabled: boolean): SchemaReport {
   const all = [...types.values()].sort((a, b) => (a.type < b.type ? -1 : 1));
   return { version: 1, enabled, full: isFull, types: all.map(typeOf) };
@@ -38,7 +38,7 @@ function fieldOf(field: SeenField): SchemaField {
 
 function shareOf({ name, seen, around }: SeenField): number {
   if (name === null || around === null) return 1;
-  // Rounded, but not to all.
+  // Only the whole is rounded to 1.
   return Math.min(seen / Math.max(around.kinds.object, 1), 1) === 1
     ? 1
     : Math.min(Math.round((seen * 1000) / around.kinds.object) / 1000, 0.999);

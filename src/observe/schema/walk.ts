@@ -5,47 +5,46 @@ import { type Kind, SeenField } from '../../tables/learned/infer/seen-field.ts';
 import { ENOUGH_SEEN, Walk } from '../../tables/learned/infer/walk.ts';
 import { JsonFault, skipWhite } from '../../lib/json-text.ts';
 
-/** Names of one object that are fields; with more they are data. */
+/** An object with more names is a map: its names are data. */
 const MOST_NAMES = 256;
+/** Doubtful members of one object, and fields inside one of them. */
 const MOST_DOUBTS = 64;
-/** Fields inside one that may become a field itself. */
 const MOST_ASIDE = 64;
 
-/** What a walk may do, and what it tells. */
-export interface Walked {
+/** A document to walk through, and what the walk may do. */
+export interface WalkOptions {
   /** Number of this document among those of its type. */
   readonly nth: number;
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly body: Buffer;
-  /** Ends before the first byte behind so many of a large document. */
+  /** Bytes of the document that are looked at. */
   readonly most: number;
-  /** Ids in it, which are no names of fields wherever they stand. */
+  /** Ids of the event, which are never names of fields. */
   readonly ids: Ids;
-  /** Places of objects whose names are data, as the service says. */
+  /** Paths of documented maps: their names are data. */
   readonly maps: ReadonlySet<string>;
-  /** Whether one more field may be remembered. */
+  /** Counts one more field; false when there are too many. */
   readonly mayAdd: () => boolean;
-  /** Whether one more may be counted whose name may be data. */
+  /** Counts one more doubtful field; false when there are too many. */
   readonly mayDoubt: () => boolean;
-  /** @param kind null for a field that is new; else it was there, and never was that */
-  readonly tell: (field: SeenField, kind: Kind | null) => void;
-  /** Only counted in case that its name is none that is data. */
+  /** @param kind null for a new field; else the new kind of a known field */
+  readonly onFirst: (field: SeenField, kind: Kind | null) => void;
+  /** Walks through a doubtful member, which may become a field. */
   readonly isAside?: boolean;
-  /** Fields that are no longer remembered apart from others. */
-  readonly drop: (count: number) => void;
+  /** These many fields were folded into others. */
+  readonly onFolded: (count: number) => void;
 }
 
 /**
- * Looks at one JSON document as bytes, and counts in the fields what stands where. A name that looks like data (an id, a day, an
- * address, a word of a person) becomes no field: `nameKind` and the rules beside it say which. Of a document that is no JSON, what
- * stands in front of the fault is counted.
+ * Counts the fields and kinds of a JSON document. A name that looks like data (an id, a day, an address, a word of a person) becomes
+ * no field: `nameKind` and the rules beside it decide. Invalid JSON is counted up to the fault.
  */
-export function walk(root: SeenField, walked: Walked): void {
+export function walk(root: SeenField, options: WalkOptions): void {
   root.seen += 1;
-  root.last = walked.at;
+  root.last = options.at;
   try {
-    new MemoryWalk(walked).value(root, skipWhite(walked.body, 0), 1);
+    new MemoryWalk(options).value(root, skipWhite(options.body, 0), 1);
   } catch (error) {
     if (error !== ENOUGH_SEEN && !(error instanceof JsonFault)) throw error;
   }
@@ -53,13 +52,13 @@ export function walk(root: SeenField, walked: Walked): void {
 
 /** Finds the field that a member of an object is counted in: its own, or that of all whose names are data. */
 class MemoryWalk extends Walk {
-  readonly #walked: Walked;
-  /** Where the member whose value comes next is counted by itself as well, because its name may be data. */
+  readonly #options: WalkOptions;
+  /** The doubtful field of the member whose value comes next: it is counted apart as well. */
   #doubt: SeenField | null = null;
 
-  constructor(walked: Walked) {
-    super(walked.body, walked.at, walked.most);
-    this.#walked = walked;
+  constructor(options: WalkOptions) {
+    super(options.body, options.at, options.most);
+    this.#options = options;
   }
 
   protected override memberOf(field: SeenField, name: string, nth: number): SeenField | null {
@@ -77,9 +76,9 @@ class MemoryWalk extends Walk {
     member.seen = 1;
     member.within = nth;
     (field.members ??= new Map()).set(name, member);
-    // Not before it is there: it can be what shows that names are data.
+    // With this member, the names can turn out to be data.
     if (!seemsMap(field)) return member;
-    // It is counted again, with the others.
+    // It is counted again with the others.
     member.seen = 0;
     return this.#collapse(field, nth);
   }
@@ -92,26 +91,26 @@ class MemoryWalk extends Walk {
     return end;
   }
 
-  /** Counts a member by itself that was counted among all those whose names are data. */
+  /** Counts a doubtful member apart; it was counted among the data already. */
   #aside(doubt: SeenField, from: number, nth: number, depth: number): void {
     let left = MOST_ASIDE - 1 - doubt.size;
-    const { mayDoubt } = this.#walked;
+    const { mayDoubt } = this.#options;
     const mayAdd = () => (left -= 1) >= 0 && mayDoubt();
-    const silent = { ...this.#walked, isAside: true, mayAdd, tell: () => undefined, drop: () => undefined };
-    new MemoryWalk(silent).inside(doubt, from, nth, depth);
+    const aside = { isAside: true, mayAdd, onFirst: () => undefined, onFolded: () => undefined };
+    new MemoryWalk({ ...this.#options, ...aside }).inside(doubt, from, nth, depth);
   }
 
   protected override becameKind(field: SeenField, kind: Kind): void {
-    if (field.born === this.#walked.nth) return;
+    if (field.born === this.#options.nth) return;
     const { kinds } = field;
     const others = field.seen - field.nulls - 1;
-    // Nothing but null says nothing of what it is; a whole number and a fraction are both numbers.
+    // After nothing but null any kind is expected; integers and decimals are both numbers.
     const isNumber = kind === 'integer' || kind === 'decimal';
     if (others <= 0 || (isNumber && kinds.integer + kinds.decimal > 1)) return;
-    this.#walked.tell(field, kind);
+    this.#options.onFirst(field, kind);
   }
 
-  /** All members whose names are data, as one. */
+  /** The field of all members whose names are data. */
   #values(field: SeenField, nth: number): SeenField | null {
     field.values ??= this.add(null, field, nth);
     return field.values;
@@ -121,27 +120,27 @@ class MemoryWalk extends Walk {
     const count = field.size;
     const had = field.values !== null;
     field.collapse();
-    this.#walked.drop(count - field.size);
+    this.#options.onFolded(count - field.size);
     const { values } = field;
-    if (values !== null && !had) this.#walked.tell(values, null);
+    if (values !== null && !had) this.#options.onFirst(values, null);
     return values ?? this.#values(field, nth);
   }
 
-  /** Whether the name says what somebody has, instead of what a format calls it. */
+  /** Whether the name is data, such as a food, and not a name of the format. */
   #isData(field: SeenField, name: string): boolean {
     if (NAMES.has(name)) return this.#isDocumentedMap(field);
-    return namesAnId(name, this.#walked.ids) || nameKind(name) === 'data' || this.#isDocumentedMap(field);
+    return namesAnId(name, this.#options.ids) || nameKind(name) === 'data' || this.#isDocumentedMap(field);
   }
 
-  /** A field whose name may be data, once it is in nearly all of enough objects; with all that was counted before. */
+  /** A doubtful field becomes a field when it is in nearly all of enough objects; it keeps its counts. */
   #steady(field: SeenField, name: string, nth: number): SeenField | null {
-    if (this.#walked.isAside === true) return null;
+    if (this.#options.isAside === true) return null;
     const doubts = (field.doubts ??= new Map<string, SeenField>());
     let doubt = doubts.get(name);
     if (doubt === undefined) {
       if (doubts.size >= MOST_DOUBTS) forgetUnsteady(doubts, nth);
-      if (doubts.size >= MOST_DOUBTS || !this.#walked.mayDoubt()) return null;
-      doubt = new SeenField(name, field, this.#walked.nth, nth, this.#walked.at);
+      if (doubts.size >= MOST_DOUBTS || !this.#options.mayDoubt()) return null;
+      doubt = new SeenField(name, field, this.#options.nth, nth, this.#options.at);
       doubts.set(name, doubt);
     }
     this.#doubt = doubt;
@@ -154,18 +153,18 @@ class MemoryWalk extends Walk {
       const count = field.size;
       values.give(doubt);
       field.dropEmptyValues();
-      this.#walked.drop(count - field.size);
+      this.#options.onFolded(count - field.size);
     }
-    // What was there from the start is nothing new.
-    if (doubt.since > ENOUGH) this.#walked.tell(doubt, null);
+    // A field of the first objects is not new.
+    if (doubt.since > ENOUGH) this.#options.onFirst(doubt, null);
     return doubt;
   }
 
   #mayAddAll(doubt: SeenField): boolean {
     let added = 0;
     for (const _ of doubt.all()) {
-      if (!this.#walked.mayAdd()) {
-        this.#walked.drop(added);
+      if (!this.#options.mayAdd()) {
+        this.#options.onFolded(added);
         return false;
       }
       added += 1;
@@ -174,22 +173,22 @@ class MemoryWalk extends Walk {
   }
 
   #isDocumentedMap(field: SeenField): boolean {
-    const { maps } = this.#walked;
+    const { maps } = this.#options;
     if (maps.size === 0 || !maps.has(field.path)) return false;
     field.isMap = true;
     return true;
   }
 
   protected override add(name: string | null, around: SeenField, since: number): SeenField | null {
-    const { nth, at, mayAdd, tell } = this.#walked;
+    const { nth, at, mayAdd, onFirst } = this.#options;
     if (!mayAdd()) return null;
     const field = new SeenField(name, around, nth, since, at);
-    tell(field, null);
+    onFirst(field, null);
     return field;
   }
 }
 
-/** Nearly all objects have it since the first of them; there are enough, counting this one. */
+/** Whether nearly all of enough objects have it, since the first one that had it. */
 function isSteady({ seen, since, within }: SeenField, nth: number): boolean {
   return isInNearlyAll(seen + (within === nth ? 0 : 1), nth - since + 1);
 }

@@ -1,15 +1,14 @@
 import type { Clock } from '../../core/clock.ts';
 import { messageOf } from '../../core/errors.ts';
-import type { Event, JournalEvent } from '../../core/event.ts';
+import type { Event } from '../../core/event.ts';
 import type { AppendResult, Ingest, IngestObserver, InvalidReason } from '../../core/ingest.ts';
 import type { EventStore } from '../../core/journal.ts';
 import type { SchemaReport } from '../../core/schema.ts';
 import type { SinkLog } from '../../core/sink.ts';
-import { restoreFrom, textOf } from './kept.ts';
-import { Looking } from './looking.ts';
-import { type FirstSeen, SchemaMemory } from './memory.ts';
+import { type FirstSeen, SchemaMemory, type TypeMemory } from './memory.ts';
 import { changeEvent, type EnvelopeNames, isChangeEvent, newsOf, type TypeNews } from './news.ts';
 import { reportOf } from './report.ts';
+import { restoreMemory, textOf } from './saved-memory.ts';
 
 /** What the schema memory has done since the start. */
 export interface SchemaFigures {
@@ -23,27 +22,25 @@ export interface SchemaFigures {
   readonly isFull: boolean;
 }
 
-/** Its place among the journal's checkpoints, and how far it has looked. */
+/** Checkpoints of the memory, and of the last seq that it has seen. */
 export const MEMORY_KEY = 'schema';
 const SEQ_KEY = 'schema.seq';
-/** What is new gathers for so long before it is told, milliseconds. */
-const GATHERING = 200;
-/** How often it is noted how far it has looked, and times and counts, milliseconds. */
-const SEQ_EVERY = 2000;
-const COUNTS_EVERY = 600_000;
-/** Saving takes no more than this share of the time. */
-const SAVING = 0.01;
-/** What could not be sent as an event yet. */
+/** News of this time are reported together. */
+const TICK_MS = 200;
+/** Pauses between two saves of the seq, and of counts and times without news. */
+const SAVE_SEQ_MS = 2000;
+const SAVE_COUNTS_MS = 600_000;
+/** Largest share of the time that goes into saving. */
+const SAVING_SHARE = 0.01;
+/** News that wait to be sent as events. */
 const MOST_UNSENT = 1000;
-/** Events that came in before a crash and were not looked at: the newest of them are, at the next start. */
+/** Events before a crash that are looked at after the start, and one page of them. */
 const MOST_MISSED = 20_000;
-const PAGE = { count: 100, bytes: 2 ** 20 };
-/** Milliseconds between two pages. */
-const BETWEEN = 50;
+const PAGE = { count: 400, bytes: 4 * 2 ** 20 };
 
 export interface SchemaSettings {
   readonly enabled: boolean;
-  /** `sink` or `sink:destination`; null for nobody. */
+  /** `sink` or `sink:destination`; null sends no events. */
   readonly alertTo: string | null;
 }
 
@@ -51,80 +48,86 @@ export interface WatchOptions {
   readonly clock: Clock;
   readonly log: SinkLog;
   readonly store: Pick<Journal, 'checkpoints' | 'lastSeq' | 'read'>;
-  /** Where it says what is new. */
+  /** Accepts the events that report news. */
   readonly ingest: () => Ingest;
-  /** Of now. */
+  /** Current settings; a reload can change them. */
   readonly settings: () => SchemaSettings;
-  /** What an event's members are called. */
   readonly envelope: () => EnvelopeNames;
 }
 
 /**
- * Remembers what accepted events look like, and tells what was never there before: in the log, as an event, in the journal.
+ * Remembers what accepted events look like, and reports new types, fields and kinds in the log, as an event, and in metrics.
  *
- * What is new is told first and kept then, so after a crash it may be told once more, and is not forgotten. While there is time
- * each event is looked at when it is accepted. In a flood some of each type are; the rest are counted.
+ * An event is looked at when it is accepted, while `LookBudget` allows it; otherwise it is only counted. News are reported before
+ * they are saved: after a crash they can be reported again, but are not lost.
  */
 export class SchemaWatch implements IngestObserver {
   readonly #options: WatchOptions;
   readonly #observer: IngestObserver;
   readonly #memory: SchemaMemory;
+  readonly #budget: LookBudget;
+  #looked = 0;
+  #passed = 0;
   #news: FirstSeen[] = [];
   #firstSeen = { types: 0, fields: 0, kinds: 0 };
-  readonly #looking: Looking;
+  #unsent: TypeNews[] = [];
+  #hasReportedFull = false;
+  /** The newest event seen, and the newest that a checkpoint notes. */
   #seq = 0;
   #savedSeq = 0;
-  /** Milliseconds, when all was saved last, and before which it is not saved again. */
-  #savedAt: number;
-  #notBefore = 0;
-  /** There is something new, or only other counts and times, that is not saved. */
+  /** Events after this one and up to `upTo` came before the start; null when they were looked at. */
+  #missed: { after: number; readonly upTo: number } | null = null;
+  /** The memory has news that are not saved, or only counts and times. */
   #isDirty = false;
   #hasCounts = false;
-  /** Where it looks at what came in before the start; null when that is done. */
-  #behind: number | null = null;
-  #unsent: TypeNews[] = [];
-  #toldFull = false;
-  #saving: Promise<void> = Promise.resolve();
-  #stopTimer: (() => void) | null = null;
-  #stopLate: (() => void) | null = null;
+  /** Monotonic times of the last saves, and of the earliest next save of the memory. */
+  #savedAt: number;
+  #savedSeqAt: number;
+  #notBefore = 0;
+  #ticking: Promise<unknown> = Promise.resolve();
+  #cancelTick: (() => void) | null = null;
   #isStopped = false;
 
   private constructor(observer: IngestObserver, options: WatchOptions) {
+    const now = options.clock.monotonic();
     this.#observer = observer;
     this.#options = options;
-    this.#memory = new SchemaMemory((first) => this.#note(first));
-    this.#looking = new Looking(this.#memory, options.clock);
-    this.#savedAt = options.clock.monotonic();
+    this.#memory = new SchemaMemory((first) => this.#news.push(first));
+    this.#budget = new LookBudget(now);
+    this.#savedAt = now;
+    this.#savedSeqAt = now;
   }
 
   /**
-   * What the journal remembers; begins to look at what came in since.
-   * @param observer told of everything, before it is looked at here
+   * Reads the memory from the journal, and begins to look at events that came in since it was saved.
+   * @param observer gets everything first
    */
   static async open(observer: IngestObserver, options: WatchOptions): Promise<SchemaWatch> {
     const watch = new SchemaWatch(observer, options);
     const { checkpoints, lastSeq } = options.store;
     const text = await checkpoints.load(MEMORY_KEY);
     const noted = await checkpoints.load(SEQ_KEY);
-    // Otherwise the first events of all would not be known to be missing after a crash.
+    // Noted at once, so that a crash before the first save is noticed.
     if (noted === null) await checkpoints.save(SEQ_KEY, String(lastSeq));
     const seq = Math.min(Number(noted ?? lastSeq), lastSeq);
     try {
-      if (text !== null) restoreFrom(text, watch.#memory);
+      restoreMemory(text, watch.#memory);
     } catch (error) {
-      options.log.warn({ error: messageOf(error) }, 'the schema memory cannot be read, and begins anew');
+      options.log.warn({ error: messageOf(error) }, 'the schema memory cannot be read; it starts empty');
     }
-    watch.#toldFull = watch.#isFull;
+    watch.#hasReportedFull = watch.#isFull;
     watch.#seq = seq;
     watch.#savedSeq = seq;
-    if (options.settings().enabled) watch.#lookBack(Math.max(seq, lastSeq - MOST_MISSED), lastSeq);
+    if (options.settings().enabled && seq < lastSeq) {
+      watch.#missed = { after: Math.max(seq, lastSeq - MOST_MISSED), upTo: lastSeq };
+      watch.#tickSoon(TICK_MS);
+    }
     return watch;
   }
 
   stored(event: Event, result: AppendResult): void {
     this.#observer.stored(event, result);
-    if (result.status !== 'accepted') return;
-    this.#see(event, result.seq);
+    if (result.status === 'accepted') this.#see(event, result.seq);
   }
 
   storedInvalid(event: Event, reasons: readonly InvalidReason[], result: AppendResult): void {
@@ -135,8 +138,8 @@ export class SchemaWatch implements IngestObserver {
     const { types, fields } = this.#memory;
     return {
       firstSeen: this.#firstSeen,
-      looked: this.#looking.looked,
-      passed: this.#looking.passed,
+      looked: this.#looked,
+      passed: this.#passed,
       types: types.size,
       fields,
       isFull: this.#isFull,
@@ -147,124 +150,116 @@ export class SchemaWatch implements IngestObserver {
     return reportOf(this.#memory, this.#options.settings().enabled);
   }
 
-  /** Tells and keeps all that is new. */
+  /** Reports and saves everything. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    this.#stopLate?.();
-    this.#stopTimer?.();
-    await this.#flush(true);
+    this.#cancelTick?.();
+    await this.#ticking;
+    await this.#tick();
   }
 
   get #isFull(): boolean {
     return this.#memory.isFull || [...this.#memory.types.values()].some(({ isFull }) => isFull);
   }
 
-  /** Never throws: whoever calls has an event to answer for. */
+  /** Never throws: the caller has to answer for the event. */
   #see(event: Event, seq: number): void {
-    if (isChangeEvent(event) || !this.#options.settings().enabled) return;
+    const { clock, settings, log } = this.#options;
+    if (isChangeEvent(event) || !settings().enabled) return;
     try {
       if (seq > this.#seq) this.#seq = seq;
-      const memory = this.#memory.count(event.type, event.receivedAt, event);
       this.#hasCounts = true;
-      if (memory !== null) this.#looking.at(memory, event);
-      this.#soon(SEQ_EVERY);
-    } catch (error) {
-      this.#options.log.error({ error: messageOf(error) }, 'an event could not be looked at');
-    }
-  }
-
-  /** Looks at what was accepted before the last end of the program, a page at a time. */
-  #lookBack(after: number, upTo: number): void {
-    this.#behind = after >= upTo ? null : after;
-    if (this.#behind === null || this.#isStopped) return;
-    const { store, clock, log } = this.#options;
-    this.#stopLate = clock.after(BETWEEN, () => {
-      store.read(after, PAGE).then(
-        (page) => {
-          for (const event of page) if (event.seq <= upTo && !isLeft(event)) this.#see(event, event.seq);
-          this.#lookBack(page.at(-1)?.seq ?? upTo, upTo);
-        },
-        (error: unknown) =>
-          log.warn(
-            { error: messageOf(error) },
-            'earlier events could not be looked at for the schema memory',
-          ),
-      );
-    });
-  }
-
-  #note(first: FirstSeen): void {
-    this.#news.push(first);
-    if (this.#news.length === 1) {
-      this.#stopTimer?.();
-      this.#stopTimer = null;
-    }
-    this.#soon(GATHERING);
-  }
-
-  #soon(ms: number): void {
-    if (this.#isStopped || this.#stopTimer !== null) return;
-    this.#stopTimer = this.#options.clock.after(ms, () => {
-      this.#stopTimer = null;
-      void this.#flush(false);
-    });
-  }
-
-  /** One after the other. */
-  #flush(isLast: boolean): Promise<void> {
-    this.#saving = this.#saving.then(() => this.#tellAndSave(isLast));
-    return this.#saving;
-  }
-
-  async #tellAndSave(isLast: boolean): Promise<void> {
-    const news = newsOf(this.#news);
-    this.#news = [];
-    for (const each of news) this.#tell(each);
-    this.#tellFull();
-    if (news.length > 0) this.#isDirty = true;
-    if (this.#options.settings().alertTo === null) this.#unsent = [];
-    else this.#unsent = [...this.#unsent, ...news].slice(-MOST_UNSENT);
-    try {
-      for (let next = this.#unsent[0]; next !== undefined; next = this.#unsent[0]) {
-        await this.#send(next);
-        this.#unsent.shift();
+      this.#tickSoon(TICK_MS);
+      const type = this.#memory.count(event.type, event.receivedAt, event);
+      if (type === null) return;
+      const begun = clock.monotonic();
+      const bytes = this.#budget.bytesFor(type, begun);
+      if (bytes === 0) {
+        this.#passed += 1;
+        return;
       }
-      await this.#save(isLast);
+      this.#memory.look(type, event, bytes);
+      this.#looked += 1;
+      this.#budget.spend(clock.monotonic() - begun);
     } catch (error) {
-      // Full, for now; what has gone wrong for good ends the process.
-      this.#isDirty = true;
-      this.#options.log.warn(
-        { error: messageOf(error) },
-        'the schema memory could not be saved; it is tried again',
-      );
-      this.#soon(SEQ_EVERY);
+      log.error({ error: messageOf(error) }, 'an event could not be looked at');
     }
   }
 
-  async #save(isLast: boolean): Promise<void> {
+  #tickSoon(ms: number): void {
+    if (this.#isStopped || this.#cancelTick !== null) return;
+    this.#cancelTick = this.#options.clock.after(ms, () => {
+      this.#ticking = this.#tick().then((nextMs) => {
+        this.#cancelTick = null;
+        if (nextMs !== null) this.#tickSoon(nextMs);
+      });
+    });
+  }
+
+  /** @returns milliseconds until the next tick; null when everything is reported and saved */
+  async #tick(): Promise<number | null> {
+    const { settings, log } = this.#options;
+    try {
+      await this.#lookAtMissed();
+      const news = newsOf(this.#news);
+      this.#news = [];
+      for (const each of news) this.#report(each);
+      this.#reportFull();
+      if (news.length > 0) this.#isDirty = true;
+      if (settings().alertTo === null) this.#unsent = [];
+      else this.#unsent = [...this.#unsent, ...news].slice(-MOST_UNSENT);
+      await this.#sendNews();
+      await this.#save();
+    } catch (error) {
+      // A full journal; a journal that fails ends the process.
+      this.#isDirty = true;
+      log.warn({ error: messageOf(error) }, 'the schema memory could not be saved; it is tried again');
+      return SAVE_SEQ_MS;
+    }
+    const isDone =
+      this.#missed === null && this.#news.length === 0 && !this.#isDirty && this.#seq === this.#savedSeq;
+    return isDone ? null : TICK_MS;
+  }
+
+  /** Looks at one page of the events that came in before the start. */
+  async #lookAtMissed(): Promise<void> {
+    const missed = this.#missed;
+    if (missed === null || this.#isStopped) return;
+    const { store, log } = this.#options;
+    try {
+      const page = await store.read(missed.after, PAGE);
+      for (const event of page)
+        if (event.seq <= missed.upTo && event.handling.erased !== true) this.#see(event, event.seq);
+      missed.after = page.at(-1)?.seq ?? missed.upTo;
+      if (missed.after >= missed.upTo) this.#missed = null;
+    } catch (error) {
+      this.#missed = null;
+      log.warn({ error: messageOf(error) }, 'earlier events could not be read for the schema memory');
+    }
+  }
+
+  async #save(): Promise<void> {
     const { store, clock } = this.#options;
-    const begun = clock.monotonic();
-    const seq = this.#behind ?? this.#seq;
-    const isDue = this.#isDirty || (this.#hasCounts && begun - this.#savedAt > COUNTS_EVERY);
-    if (isLast ? this.#isDirty || this.#hasCounts : isDue && begun >= this.#notBefore) {
+    const now = clock.monotonic();
+    const seq = this.#missed?.after ?? this.#seq;
+    const areCountsDue = this.#isStopped || now - this.#savedAt > SAVE_COUNTS_MS;
+    if (this.#isDirty || (this.#hasCounts && areCountsDue)) {
+      // The seq is saved only after the memory of its events.
+      if (now < this.#notBefore && !this.#isStopped) return;
       this.#isDirty = false;
       this.#hasCounts = false;
-      this.#savedAt = begun;
+      this.#savedAt = now;
       const text = textOf(this.#memory);
-      // A large memory is written less often.
-      this.#notBefore = begun + (clock.monotonic() - begun) / SAVING;
+      this.#notBefore = now + (clock.monotonic() - now) / SAVING_SHARE;
       await store.checkpoints.save(MEMORY_KEY, text);
-    } else if (isDue) {
-      // How far it has looked is noted with what it saw.
-      this.#soon(this.#notBefore - begun);
-      return;
     }
-    if (seq === this.#savedSeq) return;
+    if (seq === this.#savedSeq || (now - this.#savedSeqAt < SAVE_SEQ_MS && !this.#isStopped)) return;
     await store.checkpoints.save(SEQ_KEY, String(seq));
     this.#savedSeq = seq;
+    this.#savedSeqAt = now;
   }
 
-  #tell({ type, isNew, isSettled, fields, more, kinds, known }: TypeNews): void {
+  #report({ type, isNew, isSettled, fields, more, kinds, known }: TypeNews): void {
     const { log } = this.#options;
     this.#firstSeen.types += isNew ? 1 : 0;
     this.#firstSeen.fields += isNew ? 0 : fields.length + more;
@@ -280,25 +275,66 @@ export class SchemaWatch implements IngestObserver {
     else log.info(detail, 'events of this type have more fields');
   }
 
-  #tellFull(): void {
-    if (this.#toldFull || !this.#isFull) return;
-    this.#toldFull = true;
+  #reportFull(): void {
+    if (this.#hasReportedFull || !this.#isFull) return;
+    this.#hasReportedFull = true;
     this.#options.log.warn(
       { types: this.#memory.types.size, fields: this.#memory.fields },
-      'the schema memory is full; what is new from now on may not be told',
+      'the schema memory is full; new types and fields may not be reported',
     );
   }
 
-  /** As an event to the sink that wants it. */
-  async #send(news: TypeNews): Promise<void> {
+  /** Sends news as events to `alertTo`. */
+  async #sendNews(): Promise<void> {
     const { settings, ingest, envelope, clock } = this.#options;
     const { alertTo } = settings();
     if (alertTo === null) return;
-    await ingest().accept(changeEvent(news, envelope(), clock.now()), { handling: { only: [alertTo] } });
+    for (let [next] = this.#unsent; next !== undefined; [next] = this.#unsent) {
+      const event = changeEvent(next, envelope(), clock.now());
+      await ingest().accept(event, { handling: { only: [alertTo] } });
+      this.#unsent.shift();
+    }
   }
 }
 
-/** What an erasure has left of an event. */
-function isLeft({ handling }: JournalEvent): boolean {
-  return handling.erased === true;
+/** Share of the time that may go into looking at events, and milliseconds of it that can be saved up. */
+const LOOK_SHARE = 0.005;
+const BURST_MS = 2;
+/** Beyond that, these many events of each type are looked at in each second; of large ones the beginning. */
+const ALWAYS = 8;
+const ALWAYS_BYTES = 64 * 1024;
+/** With this many milliseconds of debt nothing is looked at, so that senders cannot use up the time. */
+const MOST_DEBT_MS = 100;
+
+/** Limits the time for looking at events: all while there is time, in a flood some of each type. */
+class LookBudget {
+  #leftMs = BURST_MS;
+  #updated: number;
+  /** Events of each type that were looked at beyond the budget in this second. */
+  readonly #extra = new Map<TypeMemory, number>();
+  #second: number;
+
+  constructor(now: number) {
+    this.#updated = now;
+    this.#second = now;
+  }
+
+  /** How many bytes of an event may be looked at now; 0 for none. */
+  bytesFor(type: TypeMemory, now: number): number {
+    this.#leftMs = Math.min(BURST_MS, this.#leftMs + (now - this.#updated) * LOOK_SHARE);
+    this.#updated = now;
+    if (now - this.#second >= 1000) {
+      this.#second = now;
+      this.#extra.clear();
+    }
+    if (this.#leftMs > 0) return Infinity;
+    const extra = this.#extra.get(type) ?? 0;
+    if (extra >= ALWAYS || this.#leftMs < -MOST_DEBT_MS) return 0;
+    this.#extra.set(type, extra + 1);
+    return ALWAYS_BYTES;
+  }
+
+  spend(ms: number): void {
+    this.#leftMs -= ms;
+  }
 }

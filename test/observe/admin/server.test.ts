@@ -85,9 +85,9 @@ test('what is no selection selects nothing, instead of everything', async () => 
   // As curl sends it unless told otherwise: not read as JSON.
   const form = { ...OWNER, 'content-type': 'application/x-www-form-urlencoded' };
   for (const [headers, body, status, detail] of [
-    [json, '[7]', 400, 'JSON object'],
-    [json, '{"key":[7]}', 400, 'not key'],
-    [json, '{"sink":["a"]}', 400, 'sink must be'],
+    [json, '[7]', 400, 'expected object'],
+    [json, '{"key":[7]}', 400, 'Unrecognized key'],
+    [json, '{"sink":["a"]}', 400, 'at sink'],
     [form, '{"keys":[7]}', 415, 'must be application/json'],
   ] as const) {
     const response = await fetch(`${url}/api/dead-letters/drop`, { method: 'POST', headers, body });

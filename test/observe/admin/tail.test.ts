@@ -64,10 +64,10 @@ test('a reader that does not read loses lines and is told how many; memory and t
   const TOLD = 60_000;
   const event = makeEvent({ user: 'made-up-user-'.repeat(20) });
   for (let n = 0; n < TOLD; n += 1) {
-    tail.tell('accepted', event);
+    tail.add('accepted', event);
     if (n % 250 === 0) await turn();
   }
-  tail.tell('dead', event, { sink: 'hubs', code: 'made_up' });
+  tail.add('dead', event, { sink: 'hubs', code: 'made_up' });
   await until('the line of who reads', () => quick.length === 1);
   const lines = linesOf(slow);
   const counted = () =>
@@ -91,13 +91,13 @@ test('a body is noted before it is shown, or it is not shown; a session of the c
   recent.add(makeEvent({ id: 'msg_before', receivedAt: 5 }), 'accepted', 1);
   const lines = linesOf(await ask({ bodies: true, since: 5 }));
   const event = makeEvent({ id: 'msg_1' });
-  tail.tell('accepted', event);
+  tail.add('accepted', event);
   await until('two lines', () => lines.length === 2);
   expect(lines.map(({ id }) => id)).toEqual(['msg_before', 'msg_1']);
   expect(lines.map((line) => line['body_base64'])).toEqual([undefined, event.body.toString('base64')]);
   // A head that nobody can read stands for a disk that takes no more.
   writeFileSync(join(folder, 'audit.head'), 'no JSON');
-  tail.tell('accepted', makeEvent({ id: 'msg_2' }));
+  tail.add('accepted', makeEvent({ id: 'msg_2' }));
   await until('the end', () => lines.length === 3);
   expect(lines[2]).toEqual({
     notice: 'failed',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { typeWithoutData } from '../../../src/core/data-names.ts';
 import { Cell } from '../../../src/lib/live.ts';
-import { Distribution } from '../../../src/observe/metrics/distribution.ts';
+import { Distribution } from '../../../src/observe/metrics/meter.ts';
 import { History, type Totals } from '../../../src/observe/metrics/history.ts';
 import { Meter } from '../../../src/observe/metrics/meter.ts';
 import { Tally } from '../../../src/lib/tally.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { memoryOf, textOf } from '../../../src/observe/schema/kept.ts';
+import { restoreMemory, textOf } from '../../../src/observe/schema/saved-memory.ts';
 import { reportOf } from '../../../src/observe/schema/report.ts';
 import { eventOf, Learner, TYPE } from './support.ts';
 
@@ -267,7 +267,7 @@ test('__proto__ and repeated names are names', () => {
   const body = Buffer.from('{"__proto__":{"x":1},"constructor":1,"a":1,"a":"two","\\u0061":true}');
   learner.see(eventOf(null, { body }), eventOf(null, { body }));
   expect(learner.paths()).toEqual(['/__proto__', '/__proto__/x', '/a', '/constructor']);
-  const kept = memoryOf(textOf(learner.memory));
+  const kept = restoreMemory(textOf(learner.memory));
   expect(textOf(kept)).toBe(textOf(learner.memory));
   expect(reportOf(kept, true).types[0]?.fields.find(({ path }) => path === '/a')?.share).toBe(1);
 });
@@ -298,7 +298,7 @@ test('nothing of a value is kept, nor a name that is data; what is kept is read 
       const text = textOf(learner.memory);
       const report = JSON.stringify(reportOf(learner.memory, true));
       expect(`${text}${report}${learner.told.join()}`).not.toMatch(/Secret|9\D?8\D?7\D?6\D?5/);
-      expect(textOf(memoryOf(text))).toBe(text);
+      expect(textOf(restoreMemory(text))).toBe(text);
       expect(learner.memory.fields).toBe(learner.paths().length);
       // Again, and nothing is new.
       const before = learner.told.length;

@@ -204,7 +204,7 @@ test('a memory that cannot be read is said, and begins anew', async () => {
   await two.stop();
   expect(two.lines[0]).toMatchObject({
     level: 'warn',
-    message: 'the schema memory cannot be read, and begins anew',
+    message: 'the schema memory cannot be read; it starts empty',
   });
   expect(two.watch.report().types).toHaveLength(1);
 });
