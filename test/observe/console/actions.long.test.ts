@@ -53,7 +53,7 @@ describe.skipIf(LACK !== null)(`replays and erasures in the console${skipped(LAC
     await page.locator('#tab-events').focus();
     await page.keyboard.press('End');
     await page.keyboard.press('ArrowLeft');
-    await says(page, '#replay tbody', /^No replay was asked for/);
+    await says(page, '#replay tbody', /^No replay since the start/);
     await page.getByRole('combobox', { name: 'To', exact: true }).selectOption('second');
     await page.getByLabel('Types begin with').fill('daily.');
     await page.keyboard.press('Enter');
@@ -74,7 +74,7 @@ describe.skipIf(LACK !== null)(`replays and erasures in the console${skipped(LAC
     await says(page, '#replay .pill', 'done');
     await says(page, '#replay td[data-label=Events]', '3');
     await page.getByRole('button', { name: /^Forget/ }).press('Enter');
-    await says(page, '#replay tbody', /^No replay was asked for/);
+    await says(page, '#replay tbody', /^No replay since the start/);
 
     await page.locator('#tab-replay').focus();
     await page.keyboard.press('ArrowRight');
@@ -92,7 +92,7 @@ describe.skipIf(LACK !== null)(`replays and erasures in the console${skipped(LAC
       });
       await says(other, '#state', 'Ready');
       await other.locator('#tab-replay').click();
-      await says(other, '#replay tbody', /^No replay was asked for/);
+      await says(other, '#replay tbody', /^No replay since the start/);
       await other.getByRole('button', { name: 'Count the events' }).click();
       await says(other, '#replay .pill', 'counted');
       await fits(other, `replay ${width}`);

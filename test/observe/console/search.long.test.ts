@@ -71,10 +71,10 @@ describe.skipIf(LACK !== null)(`events and files in the console${skipped(LACK)}`
     await says(page, '#search-note', '1 event');
     await page.getByRole('button', { name: 'Details of msg_7' }).focus();
     await page.keyboard.press('Enter');
-    await says(page, '#details-way li:nth-child(1)', /^Received .* from webhooks$/);
-    await says(page, '#details-way li:nth-child(2)', /^Journaled .* as number \d+, on disk$/);
-    await says(page, '#details-way li:nth-child(3)', /^archive .*\(\+.*\) delivered$/);
-    await says(page, '#details-way li:nth-child(4)', /^later:a-place .* delivered$/);
+    await says(page, '#details-timeline li:nth-child(1)', /^Received .* from webhooks$/);
+    await says(page, '#details-timeline li:nth-child(2)', /^Journaled .* as number \d+, on disk$/);
+    await says(page, '#details-timeline li:nth-child(3)', /^archive .*\(\+.*\) delivered$/);
+    await says(page, '#details-timeline li:nth-child(4)', /^later:a-place .* delivered$/);
     expect(await findings(page)).toEqual([]);
     await page.keyboard.press('Escape');
 
@@ -107,7 +107,7 @@ describe.skipIf(LACK !== null)(`events and files in the console${skipped(LACK)}`
       await until('rows', async () => (await other.locator('#search-table tbody tr').count()) === 50);
       await fits(other, `${width}`);
       await other.locator('#search-table .link').first().click();
-      await until('its way', async () => (await other.locator('#details-way li').count()) === 4);
+      await until('its timeline', async () => (await other.locator('#details-timeline li').count()) === 4);
       expect([width, await faintTexts(other)]).toEqual([width, []]);
     }
   });

@@ -1,5 +1,4 @@
-// Talks to the admin API. The token is kept for this tab only, and never in a cookie: a request that another site makes
-// the browser send carries nothing of it.
+// The admin API. The token is kept in this tab only, never in a cookie: requests of other sites do not have it.
 
 const KEY = 'millrace.token';
 
@@ -15,8 +14,7 @@ export const session = {
   },
 };
 
-/** Longest wait for an answer, milliseconds. */
-const TIMEOUT = 10_000;
+const TIMEOUT_MS = 10_000;
 
 async function call(path, options = {}) {
   const headers = { ...options.headers };
@@ -26,7 +24,7 @@ async function call(path, options = {}) {
     headers,
     credentials: 'omit',
     cache: 'no-store',
-    signal: AbortSignal.timeout(TIMEOUT),
+    signal: AbortSignal.timeout(TIMEOUT_MS),
   });
   if (response.status === 401) throw new Unauthorised();
   const answer = await response.json();
@@ -39,13 +37,13 @@ function post(path, body) {
   return call(path, { method: 'POST', headers, body: JSON.stringify(body) });
 }
 
-/** Turns the code of a link into this tab's token. */
+/** Exchanges the code of a link for this tab's token. */
 async function open(code) {
   session.token = (await post('/console/sessions', { code })).token;
 }
 
 async function signOut() {
-  // A token that was typed in stays good, and one that has ended is no trouble.
+  // Fails for an expired token, and does not end a token that was typed in.
   await post('/console/sign-out', {}).catch(() => undefined);
   session.token = null;
 }
@@ -53,14 +51,14 @@ async function signOut() {
 export const api = {
   open,
   signOut,
-  /** @param since newest second of the history that is known  @param after newest recent event that is known */
+  /** @param since newest known second of the history  @param after newest known event */
   state: (since, after) => call(`/console?since=${since}&after=${after}`),
   body: (seq) => call(`/console/events/${seq}`),
   list: (what, query) => call(`/${what}?${new URLSearchParams(query)}`),
   search: (query) => post('/search', query),
   files: (sink, before) =>
     call(`/console/files?${new URLSearchParams(before === null ? { sink } : { sink, before })}`),
-  way: (seq) => call(`/search/${seq}`),
+  timeline: (seq) => call(`/search/${seq}`),
   count: (what) => call(`/${what}/count`),
   replays: () => call('/replays'),
   countReplay: (order) => post('/replays', order),

@@ -1,14 +1,14 @@
 import { clock, shortCount } from './format.js';
 import { h } from './dom.js';
 
-/** What a chart shows: five minutes, up to now. */
+/** Milliseconds that a chart shows, up to now. */
 const SPAN = 300_000;
 const HEIGHT = 190;
 const PAD = { top: 10, right: 8, bottom: 22, left: 46 };
 
 /**
- * Lines over the last five minutes on a canvas: a point a second of a few series needs no library. Colours come from the
- * style sheet, so dark and light are its business. The figures are also in the tables, for whoever cannot see it.
+ * Lines over the last five minutes on a canvas. Colours come from the style sheet, for dark and light. The tables have the same
+ * figures for screen readers.
  *
  * `update(points, series, now)`: points ascend by `at` (milliseconds); a series is `{name, color, read(point)}`.
  */
@@ -21,11 +21,11 @@ export class Chart {
   #format;
   /** @type {{ points: any[], series: any[], now: number }} */
   #data = { points: [], series: [], now: Date.now() };
-  /** Time under the pointer, or chosen by the arrow keys; null for none. */
+  /** Time under the pointer, or chosen by arrow keys; null without one. */
   #at = null;
   #width = 0;
 
-  /** @param format writes a value in the legend and under the pointer; the axis has a short form of its own */
+  /** @param format writes a value in the legend and under the pointer; the axis has shorter ones */
   constructor(figure, { title, format }) {
     this.#figure = figure;
     this.#title = title;
@@ -84,12 +84,12 @@ export class Chart {
     const colorOf = (name) => style.getPropertyValue(`--${name}`).trim();
     const top = this.#top();
     this.#drawAxes(context, colorOf, top);
-    // The first series last, so that it lies on top.
+    // The first series is drawn last, on top.
     for (const one of this.#data.series.toReversed()) this.#drawLine(context, colorOf, one, top);
     this.#drawChosen(context, colorOf, top);
   }
 
-  /** The value at the upper edge: round, and not below five, so that an idle chart does not jump. */
+  /** The round value at the upper edge; at least five, so that an idle chart does not jump. */
   #top() {
     const { points, series } = this.#data;
     let largest = 5;
@@ -136,7 +136,7 @@ export class Chart {
     let last = null;
     for (const point of visible) {
       const [x, y] = [this.#x(point.at), this.#y(read(point), top)];
-      // After a gap (the receiver was gone) a new line begins: a bridge would claim to know what was there.
+      // A new line begins after a gap: the values between are unknown.
       if (last === null || point.at - last > 5000) path.moveTo(x, y);
       else path.lineTo(x, y);
       last = point.at;
@@ -207,7 +207,7 @@ export class Chart {
     this.#choose(this.#data.now - (1 - Math.min(1, Math.max(0, share))) * SPAN);
   }
 
-  /** Arrow keys walk along the line, and say where they are. */
+  /** Arrow keys choose a point, which is announced. */
   #key(event) {
     const steps = { ArrowLeft: -1000, ArrowRight: 1000, PageUp: -30_000, PageDown: 30_000 };
     const step = steps[event.key];

@@ -1,15 +1,15 @@
-import { byId, h, setHidden, setText } from './dom.js';
+import { byId, cell, h, setHidden, setText } from './dom.js';
 import * as format from './format.js';
-import { wayOf } from './timeline.js';
+import { timelineOf } from './timeline.js';
 
 const LONGEST_BODY = 64 * 1024;
 
 /**
- * Shows everything that is known of one event.
- * @param event as the API gives it
- * @param facts further rows: `[label, text]`
- * @param loadBody asks for its body; null where bodies are not shown
- * @param seq of the event in the journal; null when it is not there
+ * Opens the details of an event.
+ * @param event from the API
+ * @param facts more rows: `[label, text]`
+ * @param loadBody loads the body; null when bodies are not shown
+ * @param seq of the event in the journal; null without one
  */
 export function showDetails(event, facts, loadBody, seq = null) {
   const dialog = byId('details');
@@ -24,7 +24,7 @@ export function showDetails(event, facts, loadBody, seq = null) {
     ...facts,
   ];
   byId('details-facts').replaceChildren(...factsOf(rows));
-  void showWay(seq);
+  void showTimeline(seq);
   const body = byId('details-body');
   const button = h('button', { type: 'button', text: 'Show the body' });
   setText(body, '');
@@ -43,20 +43,20 @@ export function showDetails(event, facts, loadBody, seq = null) {
   dialog.showModal();
 }
 
-/** Of the event that is asked for last: an answer may come late. */
+/** Number of the last request: an answer to an earlier one is ignored. */
 let shown = 0;
 
-async function showWay(seq) {
+async function showTimeline(seq) {
   shown += 1;
   const own = shown;
-  const box = byId('details-way');
+  const box = byId('details-timeline');
   box.replaceChildren();
   if (seq === null) return;
   try {
-    const { facts, list } = await wayOf(seq);
+    const { facts, list } = await timelineOf(seq);
     if (own !== shown) return;
     byId('details-facts').append(...factsOf(facts));
-    box.replaceChildren(h('h3', { text: 'What became of it' }), list);
+    box.replaceChildren(h('h3', { text: 'Timeline' }), list);
   } catch (error) {
     if (own === shown) box.replaceChildren(h('p', { class: 'muted', text: error.message }));
   }
@@ -68,19 +68,26 @@ function factsOf(rows) {
     .flatMap(([label, text]) => [h('dt', { text: label }), h('dd', { text })]);
 }
 
-/** A button that looks like a link: the way to the details of a row. */
-export function detailsButton(id, open) {
-  return h('button', {
+/** The cells of an event that all its tables have, by name; the id opens the details. */
+export function eventCells(event, open) {
+  const button = h('button', {
     type: 'button',
     class: 'link id',
-    text: format.shortId(id),
-    title: id,
-    'aria-label': `Details of ${id}`,
+    text: format.shortId(event.id),
+    title: event.id,
+    'aria-label': `Details of ${event.id}`,
     onclick: open,
   });
+  const user = format.shortId(event.user_id ?? event.client_user_id ?? '–');
+  return {
+    type: cell('Type', { className: 'type' }, h('code', { text: event.event_type || '(no type)' })),
+    user: cell('User', { className: 'id secondary' }, user),
+    size: cell('Size', { number: true, className: 'secondary' }, format.bytes(event.bytes)),
+    id: cell('Id', { className: 'last' }, button),
+  };
 }
 
-/** The exact text, not a pretty one: numbers and order of the keys are the sender's. */
+/** The exact text of the sender, not formatted. */
 function textOf(base64) {
   const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   const text = new TextDecoder().decode(bytes.subarray(0, LONGEST_BODY));

@@ -1,12 +1,12 @@
 import { byId, setText } from './dom.js';
 
-/** Tells who has asked; null when nobody waits. */
+/** Resolves the open question; null without one. */
 let answer = null;
 
-/** Asks whether to continue; resolves to false unless that was said in so many words. */
+/** Asks for a confirmation. Resolves to true only for the button `yes`. */
 export function ask(title, text, yes, no = 'Keep') {
   const dialog = byId('confirm');
-  // Browsers say only with the next frame that a dialog was closed: by then it can be open for another question.
+  // Browsers report a closed dialog with the next frame: it can be open for the next question by then.
   answer?.();
   setText(byId('confirm-title'), title);
   setText(byId('confirm-text'), text);
@@ -29,7 +29,7 @@ function closed({ target }) {
 
 let timer = null;
 
-/** Says what has happened, for a few seconds. */
+/** Shows a message for a few seconds. */
 export function toast(text) {
   const element = byId('toast');
   element.textContent = text;
@@ -38,7 +38,7 @@ export function toast(text) {
   timer = setTimeout(() => element.classList.remove('shown'), 6000);
 }
 
-/** Says what came of the work: the text that it resolves to, or why it failed. */
+/** Shows the text that the work resolves to, or why it failed. */
 export async function toastResult(work) {
   try {
     toast(await work());

@@ -1,4 +1,4 @@
-// Elements without innerHTML: whatever an event says about itself is text, never markup.
+// Elements without innerHTML: the contents of events are text, never markup.
 
 /** The element with this id. */
 export function byId(id) {
@@ -21,7 +21,7 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Sets the text of an element if it is another one: what does not change is not announced, nor laid out again. */
+/** Sets a changed text. An unchanged one is not announced again, and causes no layout. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -35,8 +35,8 @@ export function setClass(element, name, on) {
 }
 
 /**
- * Brings the children of `parent` in line with `items`: those whose key is known stay the same elements and are updated,
- * so that focus and open details survive.
+ * Makes the children of `parent` match `items`. Elements with a known key are updated and not replaced, so that they keep focus and
+ * open details.
  * @param {(item: any) => string | number} keyOf
  * @param {(item: any) => { element: Element, update: (item: any) => void }} create
  */
@@ -59,7 +59,7 @@ export function keyed(parent, items, keyOf, create) {
   }
 }
 
-/** A form that asks for something here, and is not sent anywhere. */
+/** A form that calls `onSubmit` and is not sent. */
 export function form(attributes, onSubmit, ...children) {
   const onsubmit = (event) => {
     event.preventDefault();
@@ -68,7 +68,7 @@ export function form(attributes, onSubmit, ...children) {
   return h('form', { class: 'search', onsubmit, ...attributes }, ...children);
 }
 
-/** A table with these columns. One without a name has buttons. @param classes columns by class: `{ number: ['Bytes'] }` */
+/** A table with these columns; '' is a column of buttons. @param classes columns by class: `{ number: ['Bytes'] }` */
 export function table(attributes, columns, body, classes = {}) {
   const classOf = (text) => Object.keys(classes).filter((name) => classes[name].includes(text));
   const heads = columns.map((text) =>
@@ -77,22 +77,36 @@ export function table(attributes, columns, body, classes = {}) {
   return h('table', attributes, h('thead', {}, h('tr', {}, ...heads)), body);
 }
 
-/** Gives a table of the page its columns. @returns its body */
+/** Adds the columns to a table of the page. @returns its body */
 export function fill(element, columns, classes) {
   const body = h('tbody');
   element.append(...table({}, columns, body, classes).childNodes);
   return body;
 }
 
-/** One cell of a table. On a phone rows are stacked, and each cell is named by its column. */
-export function cell(label, { number = false, className = '' } = {}) {
-  return h('td', {
-    'data-label': label,
-    class: [number ? 'number' : '', className].join(' ').trim() || null,
-  });
+/** A cell of a table. On a phone rows are stacked, and each cell shows the name of its column. */
+export function cell(label, { number = false, className = '' } = {}, ...children) {
+  const classes = [number ? 'number' : '', className].join(' ').trim() || null;
+  return h('td', { 'data-label': label, class: classes }, ...children);
 }
 
-/** A row that says there are none. */
+/** A row that says that there are none. */
 export function emptyRow(columns, text) {
   return h('tr', { class: 'empty' }, h('td', { colspan: columns, text }));
+}
+
+/** As `keyed`, for rows of a table that may be empty. */
+export function keyedRows(body, items, keyOf, create, { columns, empty }) {
+  const rows = items.length === 0 ? [null] : items;
+  keyed(
+    body,
+    rows,
+    (item) => (item === null ? 'none' : keyOf(item)),
+    (item) => (item === null ? still(emptyRow(columns, empty)) : create(item)),
+  );
+}
+
+/** A row of `keyed` that never changes. */
+export function still(element) {
+  return { element, update: () => {} };
 }

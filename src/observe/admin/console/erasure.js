@@ -1,13 +1,13 @@
 import { api } from './api.js';
 import { ask, toastResult } from './dialog.js';
-import { byId, cell, emptyRow, form, h, keyed, setText, table } from './dom.js';
+import { byId, cell, form, h, keyedRows, setText, still, table } from './dom.js';
 import * as format from './format.js';
 
 const WAITING = ['Request', 'Whose', 'Team', 'Due', 'State', ''];
-/** Milliseconds between two looks while somebody looks. */
-const EVERY = 5000;
+/** Milliseconds between two loads while the tab is open. */
+const EVERY_MS = 5000;
 
-/** Requests to remove a user: asked for with the grace period, cancelled within it. */
+/** Requests to erase a user, which can be cancelled during the grace period. */
 export class Erasures {
   #panel = byId('erasure');
   #body = h('tbody', {});
@@ -45,7 +45,7 @@ export class Erasures {
   }
 
   update() {
-    if (!this.#panel.hidden && performance.now() - this.#loaded > EVERY) void this.#load();
+    if (!this.#panel.hidden && performance.now() - this.#loaded > EVERY_MS) void this.#load();
   }
 
   refresh() {
@@ -56,12 +56,12 @@ export class Erasures {
     this.#loaded = performance.now();
     try {
       const { waiting, erased } = await api.erasures();
-      const rows = waiting.length === 0 ? [{ request: 'none' }] : waiting;
-      keyed(
+      keyedRows(
         this.#body,
-        rows,
+        waiting,
         ({ request, due_at: due, begun_at: begun }) => `${request} ${due} ${begun}`,
-        (one) => (one.request === 'none' ? none() : this.#row(one)),
+        (one) => this.#row(one),
+        { columns: WAITING.length, empty: 'No erasure waits.' },
       );
       setText(this.#note, `${format.plural(erased.length, 'user')} erased so far; receipts: erasure.path.`);
     } catch (error) {
@@ -77,13 +77,10 @@ export class Erasures {
       Due: format.moment(due),
       State: begun === null ? 'can be cancelled' : 'begun',
     };
-    const cells = Object.entries(texts).map(([label, text]) => {
-      const made = cell(label, {
-        className: label === 'Whose' ? 'wrap wide' : label === 'Request' ? 'id half' : '',
-      });
-      setText(made, text);
-      return made;
-    });
+    const classes = { Whose: 'wrap wide', Request: 'id half' };
+    const cells = Object.entries(texts).map(([label, text]) =>
+      cell(label, { className: classes[label] ?? '' }, text),
+    );
     const cancel = h('button', {
       type: 'button',
       class: 'small',
@@ -96,7 +93,7 @@ export class Erasures {
           return status === 'cancelled' ? 'Cancelled: nothing was erased.' : 'There was nothing to cancel.';
         }),
     });
-    return { element: h('tr', {}, ...cells, h('td', { class: 'acts' }, cancel)), update: () => {} };
+    return still(h('tr', {}, ...cells, h('td', { class: 'acts' }, cancel)));
   }
 
   async #request() {
@@ -123,8 +120,4 @@ export class Erasures {
     await toastResult(work);
     await this.#load();
   }
-}
-
-function none() {
-  return { element: emptyRow(WAITING.length, 'No erasure waits.'), update: () => {} };
 }

@@ -1,13 +1,13 @@
 import { api } from './api.js';
-import { detailsButton, showDetails } from './details.js';
-import { byId, cell, fill, h, keyed, setText } from './dom.js';
+import { eventCells, showDetails } from './details.js';
+import { byId, cell, fill, h, keyedRows, setText, still } from './dom.js';
 import * as format from './format.js';
 
 /** Rows on the page. */
 const SHOWN = 25;
 const TONES = { accepted: 'quiet', duplicate: 'plain', quarantined: 'warn' };
 
-/** The newest events. What came last stands first; while the page is paused the list stands still. */
+/** The newest events, newest first; while the page is paused the list does not change. */
 export class RecentEvents {
   #body = fill(byId('events-table'), ['Received', 'Type', 'Outcome', 'User', 'Size', 'Id'], {
     number: ['Size'],
@@ -21,16 +21,16 @@ export class RecentEvents {
     byId('events-filter').addEventListener('input', () => this.#render());
   }
 
-  /** Number of the newest event that is known. */
+  /** Number of the newest known event. */
   get newest() {
     return this.#events[0]?.n ?? 0;
   }
 
   add(state, rate) {
-    // The numbers begin anew with the process.
+    // Numbers start again with the process.
     const isNew = this.#state !== null && this.#state.startedAt !== state.startedAt;
     const before = isNew ? [] : this.#events;
-    // Users were erased: what is known may be theirs, so all of it is asked for anew.
+    // A user was erased: all events are loaded again.
     const isStale = this.#state !== null && this.#state.forgotten !== state.forgotten && !isNew;
     this.#state = state;
     this.#rate = rate;
@@ -41,12 +41,13 @@ export class RecentEvents {
   #render() {
     const wanted = byId('events-filter').value.trim().toLowerCase();
     const found = this.#events.filter((event) => matches(event, wanted)).slice(0, SHOWN);
-    const rows = found.length === 0 ? [{ none: true, n: 'none' }] : found;
-    keyed(
+    const empty = 'No events yet. They appear here as they come in.';
+    keyedRows(
       this.#body,
-      rows,
+      found,
       ({ n }) => n,
-      (event) => (event.none ? createNone() : this.#create(event)),
+      (event) => this.#create(event),
+      { columns: 6, empty },
     );
     const note =
       this.#rate > SHOWN
@@ -56,22 +57,13 @@ export class RecentEvents {
   }
 
   #create(event) {
-    const type = cell('Type', { className: 'type' });
-    const outcome = cell('Outcome');
-    const id = cell('Id', { className: 'last' });
-    type.append(h('code', { text: event.event_type === '' ? '(no type)' : event.event_type }));
-    outcome.append(h('span', { class: `pill ${TONES[event.outcome]}`, text: event.outcome }));
-    id.append(detailsButton(event.id, () => this.#open(event)));
-    const user = cell('User', { className: 'id secondary' });
-    setText(user, format.shortId(event.user_id ?? event.client_user_id ?? '–'));
-    const received = cell('Received');
-    setText(received, format.clock(event.received_at));
-    const size = cell('Size', { number: true, className: 'secondary' });
-    setText(size, format.bytes(event.bytes));
-    return { element: h('tr', {}, received, type, outcome, user, size, id), update: () => {} };
+    const { type, user, size, id } = eventCells(event, () => this.#open(event));
+    const received = cell('Received', {}, format.clock(event.received_at));
+    const pill = h('span', { class: `pill ${TONES[event.outcome]}`, text: event.outcome });
+    return still(h('tr', {}, received, type, cell('Outcome', {}, pill), user, size, id));
   }
 
-  /** Without a journal nothing can be looked up. */
+  /** Without a journal there is no timeline. */
   get #isJournaled() {
     return this.#state?.acknowledge === 'journaled';
   }
@@ -90,11 +82,6 @@ export class RecentEvents {
       this.#isJournaled ? event.seq : null,
     );
   }
-}
-
-function createNone() {
-  const text = 'No events yet. They appear here as they come in.';
-  return { element: h('tr', { class: 'empty' }, h('td', { colspan: 6, text })), update: () => {} };
 }
 
 function matches(event, wanted) {

@@ -6,10 +6,10 @@ import * as format from './format.js';
 const COLUMNS = ['File', 'State', 'Records', 'Bytes', 'Received'];
 const NUMBERS = ['Records', 'Bytes'];
 const STATES = { closed: 'closed', compacted: 'compacted', kept: 'kept event', erased: 'after an erasure' };
-/** Questions for one click at most, where all that older lines name is gone. */
+/** Pages that one click loads, when all files of a page are obsolete. */
 const MOST_ASKED = 10;
 
-/** The files that sinks have closed, by the manifests of their archives. */
+/** The closed files of archives, by their manifests. */
 export class Files {
   #panel = byId('files');
   #sink = h('select', {});
@@ -23,7 +23,7 @@ export class Files {
   #isDue = false;
   #asked = 0;
   #next = null;
-  /** Files that a newer line has named already, and those that were made into another one. */
+  /** Files of newer lines, and files that were joined into others. */
   #known = new Set();
 
   constructor() {
@@ -109,7 +109,7 @@ export class Files {
     setHidden(this.#copying, true);
   }
 
-  /** @param file its name in the archive, or a pattern */
+  /** @param file name in the archive, or a pattern */
   #showCommand(file) {
     const name = `${this.#path}/${file}`.replaceAll("'", "''");
     const sql = `SELECT json->>'event_type' AS type, count(*) AS records FROM read_ndjson_objects('${name}') GROUP BY ALL`;
@@ -121,7 +121,7 @@ export class Files {
       await navigator.clipboard.writeText(this.#command.textContent);
       toast('The command was copied.');
     } catch {
-      // Browsers have no clipboard for pages without TLS.
+      // Pages without TLS have no clipboard.
       getSelection().selectAllChildren(this.#command);
       toast('The command is selected: copy it with the keyboard.');
     }
@@ -134,21 +134,16 @@ export class Files {
       ['Bytes', format.bytes(bytes)],
       ['Received', first === null ? '–' : `${format.moment(first)} – ${format.moment(last)}`],
     ];
-    const name = cell('File', { className: 'wrap half' });
     const text = h('code', { text: file });
     const onclick = () => this.#showCommand(file);
-    // A kept event is its bytes, which need not be a line of JSON.
-    name.append(state === 'kept' ? text : h('button', { type: 'button', class: 'link wrap', onclick }, text));
-    const others = texts.map(([label, value]) => {
-      const made = cell(label, { number: NUMBERS.includes(label) });
-      setText(made, value);
-      return made;
-    });
-    return h('tr', {}, name, ...others);
+    // DuckDB cannot read the file of a kept event.
+    const name = state === 'kept' ? text : h('button', { type: 'button', class: 'link wrap', onclick }, text);
+    const others = texts.map(([label, value]) => cell(label, { number: NUMBERS.includes(label) }, value));
+    return h('tr', {}, cell('File', { className: 'wrap half' }, name), ...others);
   }
 }
 
-/** Lines come newest first, so the first that names a file is the one that counts. */
+/** Whether this is the newest line of the file. */
 function counts({ file, state, replaces }, known) {
   const isNew = !known.has(file);
   if (isNew) for (const name of [file, ...replaces]) known.add(name);

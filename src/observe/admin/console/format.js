@@ -1,4 +1,4 @@
-// Numbers and times as the page writes them. One language for all, like the rest of the console.
+// Formats of numbers and times, in English like the console.
 
 const GROUPED = new Intl.NumberFormat('en-GB', { maximumFractionDigits: 0 });
 const SHORT = new Intl.NumberFormat('en-GB', { notation: 'compact', maximumFractionDigits: 1 });
@@ -37,7 +37,7 @@ export function bytes(value) {
   return `${unit > 0 && size < 100 ? ONE_DIGIT.format(size) : GROUPED.format(size)} ${UNITS[unit]}`;
 }
 
-/** A length of time in its two largest units: 4 s, 3 min 20 s, 2 d 4 h. */
+/** A duration in its two largest units: 4 s, 3 min 20 s, 2 d 4 h. */
 export function duration(ms) {
   const seconds = Math.floor(ms / 1000);
   if (ms < 1000) return `${Math.round(ms)} ms`;
@@ -56,18 +56,18 @@ function join(large, largeUnit, small, smallUnit) {
 const CLOCK = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
 
-/** The time of day here: 14:03:09 */
+/** The local time: 14:03:09 */
 export function clock(at) {
   return CLOCK.format(new Date(at));
 }
 
-/** The time of day, with the day in front unless it is today's. */
+/** The local time, with the day unless it is today. */
 export function moment(at) {
   const day = DAY.format(new Date(at));
   return day === DAY.format(new Date()) ? clock(at) : `${day}, ${clock(at)}`;
 }
 
-/** An id that is too long for a column: its beginning and its end. */
+/** A long id as its beginning and end. */
 export function shortId(id) {
   return id.length <= 18 ? id : `${id.slice(0, 8)}…${id.slice(-6)}`;
 }

@@ -4,7 +4,7 @@ import { byId, h, setHidden, setText } from './dom.js';
 import { RecentEvents } from './events.js';
 import { Files } from './files.js';
 import * as format from './format.js';
-import { DEAD_LETTERS, Letters, QUARANTINE } from './set-aside.js';
+import { DEAD_LETTERS, SetAside, QUARANTINE } from './set-aside.js';
 import { showActivities, showReceiving, showRoutes, showSinks, showTiles } from './overview.js';
 import { Erasures } from './erasure.js';
 import { Replays } from './replay.js';
@@ -12,11 +12,11 @@ import { Schema } from './schema.js';
 import { Search } from './search.js';
 import { Tabs } from './tabs.js';
 
-/** Milliseconds between two questions. */
-const EVERY = 1000;
-/** Seconds of history that are kept here. */
-const KEPT = 310;
-/** Colours of the style sheet, for as many sinks; further ones begin again. */
+/** Milliseconds between two requests. */
+const EVERY_MS = 1000;
+/** Seconds of the history that the page keeps. */
+const HISTORY = 310;
+/** Colours of sinks; further sinks start again with the first. */
 const SINK_COLORS = ['s1', 's2', 's3', 's4', 's5', 's6'];
 
 const charts = {
@@ -28,8 +28,8 @@ const lists = {
   schema: new Schema(),
   files: new Files(),
   search: new Search(),
-  quarantine: new Letters(QUARANTINE),
-  'dead-letters': new Letters(DEAD_LETTERS),
+  quarantine: new SetAside(QUARANTINE),
+  'dead-letters': new SetAside(DEAD_LETTERS),
   replay: new Replays(),
   erasure: new Erasures(),
 };
@@ -41,13 +41,13 @@ const tabs = new Tabs(document.querySelector('[role=tablist]'), (panel) => {
 let history = [];
 let latest = null;
 let paused = false;
-/** Milliseconds since the epoch of the last answer. */
+/** When the last answer came, in milliseconds since the epoch. */
 let answered = null;
 let failure = null;
 let asking = false;
 
 async function refresh() {
-  // Two answers at once would bring the same seconds twice.
+  // Two requests at once would return the same seconds.
   if (asking) return;
   asking = true;
   try {
@@ -56,11 +56,11 @@ async function refresh() {
     setHidden(byId('console'), false);
     setHidden(byId('pause'), false);
     setHidden(byId('sign-out'), session.token === null);
-    // After a restart the numbers begin anew: what was asked for by the old ones is not all.
+    // After a restart numbers start again: the next request loads everything.
     if (latest !== null && latest.startedAt !== state.startedAt)
       history = history.filter(({ at }) => at < state.startedAt);
-    // What seems to be to come is from before the clock was set back.
-    history = [...history.filter(({ at }) => at <= state.now + EVERY), ...state.history].slice(-KEPT);
+    // Points of the future are from before the clock was set back.
+    history = [...history.filter(({ at }) => at <= state.now + EVERY_MS), ...state.history].slice(-HISTORY);
     failure = null;
     answered = Date.now();
     latest = state;
@@ -151,7 +151,7 @@ function showBanners() {
   }
   const text = JSON.stringify(banners);
   const box = byId('banners');
-  // An alert that is written anew each second would be read out each second.
+  // Screen readers would read a replaced alert each second.
   if (box.dataset.shown === text) return;
   box.dataset.shown = text;
   box.replaceChildren(
@@ -166,7 +166,7 @@ function showBanners() {
   );
 }
 
-/** @param why this tab is not let in, if there is more to say than that it has no token */
+/** @param why an earlier token was not accepted; '' without one */
 function showLogin(why = session.token === null ? '' : 'That token was not accepted.') {
   session.token = null;
   latest = null;
@@ -219,13 +219,13 @@ for (const link of document.querySelectorAll('[data-tab]')) {
   });
 }
 
-/** One question after the other, and none while nobody looks: the server keeps the history. */
+/** One request after the other, and none while the page is hidden: the server keeps the history. */
 async function keepAsking() {
   for (;;) {
     const isWaiting = !byId('login').hidden;
     if (!paused && !document.hidden && !isWaiting) await refresh();
     await new Promise((resolve) => {
-      setTimeout(resolve, EVERY);
+      setTimeout(resolve, EVERY_MS);
     });
   }
 }
@@ -234,7 +234,7 @@ document.addEventListener('visibilitychange', () => {
   if (!document.hidden && !paused && byId('login').hidden) void refresh();
 });
 
-/** A link from `millrace console` lets this tab in. Its code is taken out of sight: it has been used. */
+/** Signs in with the link of `millrace console`, and removes the used code from the address. */
 async function openLink() {
   const [, code] = /^#code=(.+)$/.exec(location.hash) ?? [];
   if (code === undefined) return;
@@ -248,7 +248,7 @@ async function openLink() {
   }
 }
 
-// Pasted into a tab that has the page already, a link changes its end only.
+// A link that is pasted into an open tab changes only the hash.
 window.addEventListener('hashchange', () => {
   void openLink().then(() => (session.token === null ? undefined : refresh()));
 });

@@ -1,7 +1,7 @@
-import { byId, cell, emptyRow, fill, h, keyed, setClass, setHidden, setText } from './dom.js';
+import { byId, cell, emptyRow, fill, h, keyed, setClass, setHidden, setText, still } from './dom.js';
 import * as format from './format.js';
 
-/** Seconds that the large figure of the rate is the mean of: single seconds are too nervous to read. */
+/** Seconds of the mean rate: single seconds change too much. */
 const MEAN_OF = 5;
 
 export function showTiles(state, history) {
@@ -42,7 +42,7 @@ export function showTiles(state, history) {
   );
 }
 
-/** Connections, and who was refused. */
+/** Connections and refusals. */
 export function showReceiving({ connections, refused, refusedSince }) {
   const reasons = Object.entries(refused);
   count(
@@ -154,12 +154,13 @@ export function showRoutes({ routes, unrouted, reloads, startedAt }) {
         { scope: 'row', class: 'wrap' },
         ...route.match.map((prefix) => h('code', { text: prefix })),
       );
-      const to = cell('To', { className: 'wrap wide' });
-      to.append(
-        ...(route.to.length === 0 ? ['nowhere'] : route.to.map((target) => h('code', { text: target }))),
+      const targets = route.to.length === 0 ? ['nowhere'] : route.to.map((text) => h('code', { text }));
+      const to = cell('To', { className: 'wrap wide' }, ...targets);
+      const shareCell = cell(
+        'Share',
+        { className: 'half' },
+        h('span', { class: 'bar-and-text' }, bar, share),
       );
-      const shareCell = cell('Share', { className: 'half' });
-      shareCell.append(h('span', { class: 'bar-and-text' }, bar, share));
       return {
         element: h('tr', {}, match, to, events, shareCell),
         update: (now) => {
@@ -196,8 +197,7 @@ export function showActivities({ activities, now }) {
     ({ kind, id }) => `${kind} ${id}`,
     (first) => {
       if (first.none) {
-        const text = 'No erasure, replay or backfill is running.';
-        return { element: h('li', { class: 'muted', text }), update: () => {} };
+        return still(h('li', { class: 'muted', text: 'No erasure, replay or backfill is running.' }));
       }
       const pill = h('span', { class: 'pill' });
       const bar = h('progress', {});

@@ -1,6 +1,6 @@
 import { api } from './api.js';
 import { ask, toastResult } from './dialog.js';
-import { byId, cell, emptyRow, form, h, keyed, setHidden, setText, table } from './dom.js';
+import { byId, cell, form, h, keyedRows, setHidden, setText, table } from './dom.js';
 import * as format from './format.js';
 
 const TONES = {
@@ -16,7 +16,7 @@ const CLASSES = { What: 'wrap wide', State: 'wrap', Types: 'wrap wide' };
 /** Types that are named; the rest are counted. */
 const NAMED = 6;
 
-/** Sends events again: counts first which would go, sends when that is confirmed, and shows how far it is. */
+/** Replays: counts the events, sends them after a confirmation, and shows the progress. */
 export class Replays {
   #panel = byId('replay');
   #body = h('tbody', {});
@@ -27,7 +27,7 @@ export class Replays {
   #types = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', maxlength: '1000' });
   #since = h('input', { type: 'datetime-local', step: '1' });
   #until = h('input', { type: 'datetime-local', step: '1' });
-  /** Of no use before the receiver has said from where to where. */
+  /** Disabled until the sources and targets are known. */
   #count = h('button', { type: 'submit', class: 'primary', disabled: true, text: 'Count the events' });
   #activities = [];
   #choices = '';
@@ -56,7 +56,6 @@ export class Replays {
     );
   }
 
-  /** Told of each state of the receiver, once a second. */
   update({ activities }) {
     this.#activities = activities;
     if (!this.#panel.hidden) void this.#load();
@@ -70,12 +69,12 @@ export class Replays {
     try {
       const { jobs, from, to } = await api.replays();
       this.#offer(from, to);
-      const rows = jobs.length === 0 ? [{ id: 'none' }] : jobs;
-      keyed(
+      keyedRows(
         this.#body,
-        rows,
+        jobs,
         ({ id }) => id,
-        ({ id }) => (id === 'none' ? none() : this.#row(id)),
+        ({ id }) => this.#row(id),
+        { columns: COLUMNS.length, empty: 'No replay since the start.' },
       );
       setText(this.#note, '');
     } catch (error) {
@@ -91,12 +90,10 @@ export class Replays {
     this.#choices = choices;
     this.#count.disabled = false;
     this.#from.replaceChildren(
-      ...from.map((name) =>
-        option(name, name === 'journal' ? 'the journal, what it still has' : `archive of ${name}`),
-      ),
+      ...from.map((name) => option(name, name === 'journal' ? 'the journal' : `archive of ${name}`)),
     );
     this.#to.replaceChildren(
-      option('', 'where the routes of now lead'),
+      option('', 'by the current routes'),
       ...to.map((name) => option(name, `sink ${name}`)),
     );
   }
@@ -203,11 +200,6 @@ function option(value, text) {
 
 function time(name, { value }) {
   return value === '' ? {} : { [name]: new Date(value).toISOString() };
-}
-
-function none() {
-  const element = emptyRow(COLUMNS.length, 'No replay was asked for here since the start.');
-  return { element, update: () => {} };
 }
 
 function describe({ from, to, types, since, until }) {

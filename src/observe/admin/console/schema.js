@@ -2,10 +2,10 @@ import { api } from './api.js';
 import { byId, cell, emptyRow, fill, h, setHidden, setText } from './dom.js';
 import * as format from './format.js';
 
-/** What was seen first less than this long ago is new, milliseconds. */
-const NEW = 86_400_000;
+/** Milliseconds for which a type or field is marked as new. */
+const NEW_MS = 86_400_000;
 
-/** What the receiver remembers of the events of each type: names and kinds, never a value. */
+/** Types and fields of accepted events, without values. */
 export class Schema {
   #types = fill(byId('schema-types'), ['Type', 'Events', 'Fields', 'Last seen'], {
     number: ['Events', 'Fields'],
@@ -39,7 +39,7 @@ export class Schema {
     const { types, enabled, full } = this.#report;
     const said = [
       format.plural(types.length, 'event type'),
-      ...(enabled ? [] : ['schema.enabled is false: this is what was seen before']),
+      ...(enabled ? [] : ['schema.enabled is false: these are events from before']),
       ...(full ? ['there were more types than are remembered'] : []),
     ];
     setText(byId('schema-note'), said.join('; '));
@@ -66,10 +66,9 @@ export class Schema {
       }),
       ...this.#badge(type.first_seen),
     );
-    const events = cell('Events', { number: true });
-    setText(events, format.count(type.events));
-    const fields = cell('Fields', { number: true });
-    setText(fields, `${format.count(type.fields.length)}${type.full ? '+' : ''}`);
+    const events = cell('Events', { number: true }, format.count(type.events));
+    const count = `${format.count(type.fields.length)}${type.full ? '+' : ''}`;
+    const fields = cell('Fields', { number: true }, count);
     return h('tr', {}, name, events, fields, timeCell('Last seen', type.last_seen));
   }
 
@@ -79,16 +78,12 @@ export class Schema {
       h('code', { text: field.path }),
       ...(field.first_seen > type.first_seen ? this.#badge(field.first_seen) : []),
     );
-    const kinds = cell('Kinds');
-    setText(kinds, Object.keys(field.kinds).join(', '));
-    const share = cell('In', { number: true });
-    setText(share, format.percent(field.share));
     return h(
       'tr',
       {},
       name,
-      kinds,
-      share,
+      cell('Kinds', {}, Object.keys(field.kinds).join(', ')),
+      cell('In', { number: true }, format.percent(field.share)),
       timeCell('First seen', field.first_seen),
       timeCell('Last seen', field.last_seen),
     );
@@ -97,17 +92,17 @@ export class Schema {
   #choose(type) {
     this.#type = this.#type === type ? null : type;
     this.#show();
-    // The row was made anew.
+    // The rows were replaced.
     [...this.#types.querySelectorAll('button')].find(({ dataset }) => dataset.type === type)?.focus();
   }
 
   #badge(first) {
-    return this.#now - Date.parse(first) < NEW ? [' ', h('span', { class: 'pill warn', text: 'new' })] : [];
+    return this.#now - Date.parse(first) < NEW_MS
+      ? [' ', h('span', { class: 'pill warn', text: 'new' })]
+      : [];
   }
 }
 
 function timeCell(label, at) {
-  const made = cell(label);
-  setText(made, format.moment(at));
-  return made;
+  return cell(label, {}, format.moment(at));
 }

@@ -1,26 +1,26 @@
 import { api } from './api.js';
-import { detailsButton, showDetails } from './details.js';
+import { eventCells, showDetails } from './details.js';
 import { byId, cell, emptyRow, form, h, setHidden, setText, table } from './dom.js';
 import * as format from './format.js';
 
 const TONES = { settled: 'quiet', waiting: 'plain', nowhere: 'plain', dead: 'warn', quarantined: 'warn' };
 const PAGE = 50;
-/** Milliseconds until a question is asked again whose answer was not whole. */
-const AGAIN = 500;
+/** Milliseconds before an incomplete answer is asked for again. */
+const AGAIN_MS = 500;
 
 const COLUMNS = ['Received', 'Type', 'State', 'User', 'Size', 'Id'];
 const CLASSES = { number: ['Size'], secondary: ['User', 'Size'] };
 const STATES = {
   '': 'any in the journal',
   waiting: 'waiting for a sink',
-  settled: 'behind all its sinks',
+  settled: 'done at all its sinks',
   nowhere: 'goes to no sink',
   dead: 'dead letter',
   quarantined: 'quarantined',
 };
 const TEXT = { type: 'text', autocomplete: 'off', spellcheck: 'false', maxlength: '1024' };
 const TIME = { type: 'datetime-local', step: '1' };
-/** What can be asked for: as the question calls it, as a person reads it, and what it is entered in. */
+/** Fields of the form: name in the query, label, input. */
 const FIELDS = [
   ['id', 'Delivery id', h('input', TEXT)],
   ['user', 'User or client user', h('input', TEXT)],
@@ -34,7 +34,7 @@ const FIELDS = [
   ],
 ];
 
-/** Looks for events of the journal, and of what is set aside. */
+/** Searches events of the journal, quarantine and dead letters. */
 export class Search {
   #note = h('p', { id: 'search-note', class: 'muted small', role: 'status' });
   #body = h('tbody');
@@ -43,7 +43,7 @@ export class Search {
   #next = null;
   #count = 0;
   #asked = 0;
-  /** The last answer that the rows were made of. */
+  /** The answer that is shown. */
   #shown = '';
   #payloads = false;
 
@@ -84,7 +84,7 @@ export class Search {
   async #ask(before = null) {
     this.#asked += 1;
     const asked = this.#asked;
-    // Rows of the answers before this one: they stay, however often it is asked for.
+    // Rows of earlier pages, which stay.
     let kept = before === null ? 0 : this.#count;
     const end = kept + PAGE;
     for (;;) {
@@ -97,21 +97,21 @@ export class Search {
       }
       if (asked !== this.#asked) return;
       this.#show(page, kept);
-      // A full page, too, gives way to newer events while the index is being made.
+      // While the index is being built, also a full page changes.
       if (page.searched < page.of) {
         await new Promise((resolve) => {
-          setTimeout(resolve, AGAIN);
+          setTimeout(resolve, AGAIN_MS);
         });
         if (asked !== this.#asked) return;
         continue;
       }
       if (page.next === null || this.#count >= end) return;
-      // Too little was found in the time that one answer takes, and there is more to look through.
+      // The search ended early: it continues with the next page.
       [before, kept] = [page.next, this.#count];
     }
   }
 
-  /** @param kept how many rows stand before those of this answer */
+  /** @param kept number of rows before those of this answer */
   #show({ events, searched, of, next }, kept) {
     this.#count = kept + events.length;
     this.#next = next;
@@ -128,19 +128,10 @@ export class Search {
   }
 
   #row(event) {
-    const received = cell('Received');
-    setText(received, format.moment(event.received_at));
-    const type = cell('Type', { className: 'type' });
-    type.append(h('code', { text: event.event_type === '' ? '(no type)' : event.event_type }));
-    const state = cell('State');
-    state.append(h('span', { class: `pill ${TONES[event.state]}`, text: event.state }));
-    const user = cell('User', { className: 'id secondary' });
-    setText(user, format.shortId(event.user_id ?? event.client_user_id ?? '–'));
-    const size = cell('Size', { number: true, className: 'secondary' });
-    setText(size, format.bytes(event.bytes));
-    const id = cell('Id', { className: 'last' });
-    id.append(detailsButton(event.id, () => this.#open(event)));
-    return h('tr', {}, received, type, state, user, size, id);
+    const { type, user, size, id } = eventCells(event, () => this.#open(event));
+    const received = cell('Received', {}, format.moment(event.received_at));
+    const pill = h('span', { class: `pill ${TONES[event.state]}`, text: event.state });
+    return h('tr', {}, received, type, cell('State', {}, pill), user, size, id);
   }
 
   #open(event) {

@@ -1,19 +1,19 @@
 import { api } from './api.js';
-import { detailsButton, showDetails } from './details.js';
+import { eventCells, showDetails } from './details.js';
 import { ask, toast, toastResult } from './dialog.js';
-import { byId, cell, h, keyed, setHidden, setText, table } from './dom.js';
+import { byId, cell, h, keyedRows, setHidden, setText, still, table } from './dom.js';
 import * as format from './format.js';
 import { typesOf } from './replay.js';
 
 const PAGE = 25;
 
-/** What tells the two lists apart. */
+/** The differences between the two lists. */
 export const QUARANTINE = {
   path: 'quarantine',
   tab: 'quarantine',
   empty: 'Quarantine is empty: every authentic event was valid.',
   one: 'event',
-  again: 'Each is looked at again by the rules of now; what is still invalid stays here.',
+  again: 'Each is validated again by the current config; invalid ones stay here.',
   why: ({ reasons }) => reasons.map(({ code, detail }) => ({ code, detail })),
   where: () => null,
   at: ({ received_at: at }) => at,
@@ -25,15 +25,15 @@ export const DEAD_LETTERS = {
   tab: 'dead-letters',
   empty: 'No dead letters: no sink has permanently refused an event.',
   one: 'dead letter',
-  again: 'Each goes to its sink again; what is refused again comes back.',
+  again: 'Each goes to its sink again; refused ones come back.',
   why: ({ code, reason }) => [{ code, detail: reason }],
   where: ({ sink, destination }) => (destination === null ? sink : `${sink}:${destination}`),
   at: ({ died_at: at }) => at,
   count: ({ journal }) => journal.deadLetters,
 };
 
-/** A list of events that wait for a person, with what can be done about them. */
-export class Letters {
+/** Quarantine or dead letters, with buttons to retry and drop. */
+export class SetAside {
   #kind;
   #panel;
   #body = h('tbody', {});
@@ -58,10 +58,9 @@ export class Letters {
       }),
     ];
     this.#more.addEventListener('click', () => this.#load(this.#items.at(-1)?.key ?? 0));
-    const columns = ['Since', 'Type', ...(this.#hasSink ? ['Sink'] : []), 'Why', 'User', 'Id', ''];
     this.#panel.append(
       h('div', { class: 'toolbar' }, this.#note, h('span', { class: 'buttons' }, ...this.#all)),
-      table({ class: 'compact' }, columns, this.#body),
+      table({ class: 'compact' }, this.#columns, this.#body),
       this.#more,
     );
   }
@@ -70,7 +69,11 @@ export class Letters {
     return this.#kind.where({ sink: '', destination: null }) !== null;
   }
 
-  /** Told of each state; asks for the list anew when its size has changed while somebody looks. */
+  get #columns() {
+    return ['Since', 'Type', ...(this.#hasSink ? ['Sink'] : []), 'Why', 'User', 'Id', ''];
+  }
+
+  /** Loads the list again when its size has changed and its tab is open. */
   update(state) {
     this.#payloads = state.payloads;
     const count = this.#kind.count(state);
@@ -104,12 +107,12 @@ export class Letters {
   }
 
   #render() {
-    const rows = this.#items.length === 0 ? [{ none: true, key: 'none' }] : this.#items;
-    keyed(
+    keyedRows(
       this.#body,
-      rows,
+      this.#items,
       ({ key }) => key,
-      (item) => (item.none ? this.#createNone() : this.#create(item)),
+      (item) => this.#create(item),
+      { columns: this.#columns.length, empty: this.#kind.empty },
     );
     for (const button of this.#all) button.disabled = this.#items.length === 0;
     const shown = this.#items.length;
@@ -117,12 +120,6 @@ export class Letters {
       this.#note,
       shown === 0 ? '' : `${format.count(shown)} of ${format.plural(this.#count ?? shown, this.#kind.one)}`,
     );
-  }
-
-  #createNone() {
-    const columns = this.#hasSink ? 7 : 6;
-    const element = h('tr', { class: 'empty' }, h('td', { colspan: columns, text: this.#kind.empty }));
-    return { element, update: () => {} };
   }
 
   #create(item) {
@@ -136,30 +133,22 @@ export class Letters {
         'aria-label': `${text} ${name}`,
         onclick: act,
       });
-    const since = cell('Since');
-    setText(since, format.moment(this.#kind.at(item)));
-    const type = cell('Type', { className: 'type' });
-    type.append(h('code', { text: item.event_type === '' ? '(no type)' : item.event_type }));
-    const why = cell('Why', { className: 'why' });
-    for (const { code, detail } of this.#kind.why(item))
-      why.append(h('div', {}, h('code', { text: code }), ' ', h('span', { class: 'muted', text: detail })));
-    const user = cell('User', { className: 'id secondary' });
-    setText(user, format.shortId(item.user_id ?? item.client_user_id ?? '–'));
-    const id = cell('Id', { className: 'last' });
-    id.append(detailsButton(item.id, () => this.#open(item)));
+    const { type, user, id } = eventCells(item, () => this.#open(item));
+    const since = cell('Since', {}, format.moment(this.#kind.at(item)));
+    const reasons = this.#kind
+      .why(item)
+      .map(({ code, detail }) =>
+        h('div', {}, h('code', { text: code }), ' ', h('span', { class: 'muted', text: detail })),
+      );
+    const why = cell('Why', { className: 'why' }, ...reasons);
     const acts = h(
       'td',
       { class: 'acts' },
       button('Retry', '', () => this.#retry({ keys: [key] }, 'it')),
       button('Drop', 'danger', () => this.#drop({ keys: [key] }, `this ${this.#kind.one}`)),
     );
-    const cells = [since, type, why, user, id, acts];
-    if (this.#hasSink) {
-      const sink = cell('Sink');
-      sink.append(h('code', { text: this.#kind.where(item) }));
-      cells.splice(2, 0, sink);
-    }
-    return { element: h('tr', {}, ...cells), update: () => {} };
+    const sink = this.#hasSink ? [cell('Sink', {}, h('code', { text: this.#kind.where(item) }))] : [];
+    return still(h('tr', {}, since, type, ...sink, why, user, id, acts));
   }
 
   #open(item) {
@@ -177,7 +166,7 @@ export class Letters {
     return item;
   }
 
-  /** Says how many of which types it would be, before anything is done. */
+  /** Counts the events by type for the confirmation. */
   async #retryAll() {
     let counted;
     try {

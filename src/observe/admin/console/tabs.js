@@ -1,11 +1,11 @@
 import { setHidden } from './dom.js';
 
-/** Tabs as assistive technology knows them: arrow keys move and open, one of them is in the tab order. */
+/** Accessible tabs: arrow keys move and open, and only the open one is in the tab order. */
 export class Tabs {
   #tabs;
   #onOpen;
 
-  /** @param onOpen told the id of the panel that was opened */
+  /** @param onOpen gets the id of the opened panel */
   constructor(list, onOpen) {
     this.#tabs = [...list.querySelectorAll('[role=tab]')];
     this.#onOpen = onOpen;

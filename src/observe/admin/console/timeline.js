@@ -4,13 +4,13 @@ import * as format from './format.js';
 
 const STATES = {
   delivered: ['good', 'delivered'],
-  passed: ['plain', 'behind it: delivered, or a dead letter that was dropped or retried since'],
+  passed: ['plain', 'done: delivered, or a dead letter that was dropped or retried since'],
   waiting: ['warn', 'waiting'],
   dead: ['bad', 'dead letter'],
 };
 
-/** The way of one event as a list in the order of time, for the details of an event. */
-export async function wayOf(seq) {
+/** The timeline of an event, and facts for its details. */
+export async function timelineOf(seq) {
   const {
     event,
     journaled_at: journaled,
@@ -18,7 +18,7 @@ export async function wayOf(seq) {
     replay_id: replay,
     route,
     sinks,
-  } = await api.way(seq);
+  } = await api.timeline(seq);
   const received = Date.parse(event.received_at);
   const facts = [
     ['Trace', trace],
@@ -30,17 +30,17 @@ export async function wayOf(seq) {
     step('good', 'Journaled', dateOf(journaled), received, `as number ${format.count(seq)}, on disk`),
     ...sinks.flatMap((sink) => stepsOf(sink, received)),
     ...(sinks.length === 0
-      ? [step('plain', 'Goes to no sink', null, received, 'by the routes it came in under')]
+      ? [step('plain', 'Goes to no sink', null, received, 'by the routes when it was accepted')]
       : []),
   ];
-  return { facts, list: h('ol', { class: 'way', 'aria-label': 'What became of it' }, ...steps) };
+  return { facts, list: h('ol', { class: 'timeline', 'aria-label': 'Timeline' }, ...steps) };
 }
 
 function stepsOf({ sink, destination, state, at, retries, reason }, received) {
   const name = destination === null ? sink : `${sink}:${destination}`;
   const [tone, text] = STATES[state];
   const failed = retries.map((retry) =>
-    step('warn', name, dateOf(retry.at), received, `tried in vain: ${retry.reason ?? 'no reason given'}`),
+    step('warn', name, dateOf(retry.at), received, `failed attempt: ${retry.reason ?? 'no reason given'}`),
   );
   return [...failed, step(tone, name, dateOf(at), received, reason === null ? text : `${text}: ${reason}`)];
 }
