@@ -29,7 +29,7 @@ events of the user. A running receiver runs due erasures itself. The receipt lis
 
 A user id removes all events of that user; --client-user selects by the team's own id. Events of other users stay. Events that
 name no user are removed when they contain the id: a UUID anywhere, in any case, escaped, in nested JSON, as a URN, in prose, in
-UTF-16; another id as a whole JSON text, or in prose when it has six or more characters, not only letters, and no spaces. Not found
+UTF-16; another id as a whole JSON text, or in prose when it has six or more characters, a digit or another sign among them, and no spaces. Not found
 are ids inside a body that are base64 or percent-encoded, encrypted or compressed, and ids in sealed records that name no user.
 
 Delta Lake tables are rewritten without their older versions. In object stores old versions and soft-deleted copies are removed

@@ -98,9 +98,9 @@ export function createOperations(options: OperationsOptions): Operations {
     dropQuarantine: (selection) => turns.run(() => drop(options, 'quarantine', selection)),
     listDeadLetters: async (selection, bodies) =>
       (await journal.listDeadLetters(bounded(selection), bodies)).map(
-        ({ key, event, diedAt, bodyBytes, ...letter }) => ({
+        ({ key, event, diedAt, bodyBytes, ...about }) => ({
           ...summarise(key, { bodyBytes, ...event }, bodies),
-          ...letter,
+          ...about,
           ...(bodies && event.handling.redactions !== undefined
             ? { redactions: event.handling.redactions }
             : {}),
@@ -137,7 +137,7 @@ async function retryDeadLetters(
   hasSink: OperationsOptions['hasSink'],
   selection: Selection,
 ): Promise<RetryResult> {
-  // The list is complete before the first retry: a letter that is refused again is not retried twice.
+  // The list is complete before the first retry: an event that is refused again is not retried twice.
   const found: number[][] = [];
   let kept = 0;
   for await (const page of pagesOf((part) => journal.listDeadLetters(part, false), selection)) {
