@@ -111,8 +111,8 @@ describe('millrace check --against', () => {
       `${OLD}\nenvelope: { teams: ["99999999-0000-4000-8000-000000000009"] }`,
       'moves 100.0 % of 15 events from archive to quarantine',
     ],
-  ])('tells of %s', async (_what, next, told) => {
-    expect((await run(checkCommand, (await setUp(next)).args)).stdout).toContain(`${told}\n`);
+  ])('names %s', async (_what, next, line) => {
+    expect((await run(checkCommand, (await setUp(next)).args)).stdout).toContain(`${line}\n`);
   });
 
   test('sinks that differ are named with the options that do, never with values', async () => {

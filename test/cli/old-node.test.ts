@@ -20,7 +20,7 @@ function findOldNode(): string | null {
 const oldNode = findOldNode();
 const lack = oldNode === null ? 'needs a Node older than 24' : null;
 
-test.skipIf(lack !== null)(`an older Node is told so, in a line${skipped(lack)}`, async () => {
+test.skipIf(lack !== null)(`with an older Node, one line says so${skipped(lack)}`, async () => {
   const main = join(await temporaryFolder(), 'main.mjs');
   // What the build makes of it, and nothing beside it: the check must come before any import.
   writeFileSync(main, stripTypeScriptTypes(readFileSync(SOURCE, 'utf8')));

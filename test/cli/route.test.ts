@@ -89,7 +89,7 @@ routes:
   );
 
 describe('what leaves', () => {
-  it('is said for each target, and a name that nobody documents is a warning', async () => {
+  it('is said for each target, and a name that is documented nowhere is a warning', async () => {
     const { stdout, stderr } = await run(routeCommand, ['labtest.x', '--config', redactedConfig()]);
     expect(stdout).toContain('labs: /data/patient_detials/first_name, /data/*/dob as null');
     expect(stdout).toMatch(/^ +archive$/m);

@@ -17,7 +17,7 @@ function ioWith(tty: boolean, env: Io['env'] = {}): { io: Io; said: () => string
 }
 
 describe('help', () => {
-  test('fits 80 columns, of every command, has examples, and loses no word', async () => {
+  test('of every command is at most 80 columns wide, has examples, and loses no word', async () => {
     for (const { path } of walk(commandTree(await program()))) {
       if (path.includes('help')) continue;
       const { code, stdout, stderr } = await millrace([...path, '--help']);
@@ -28,14 +28,14 @@ describe('help', () => {
     }
   });
 
-  test('breaks sentences anew, and examples so that a shell still takes them', () => {
+  test('breaks sentences at other words, and examples so that a shell still takes them', () => {
     const wide = `Examples:
   millrace send --one 'in quotes, and more' --two                what it does
   millrace send                                                  short
 
 First words of a paragraph that is wide, and
 more.
-  - an item that is wide as well, and goes on
+  - an item that is wide as well, and continues
     below
   - short`;
     expect(wrapHelp(wide, 30)).toBe(`Examples:
@@ -49,7 +49,7 @@ more.
 First words of a paragraph
 that is wide, and more.
   - an item that is wide as
-    well, and goes on below
+    well, and continues below
   - short`);
     expect(wrapHelp(wide, 200)).toBe(wide);
   });

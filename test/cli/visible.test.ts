@@ -61,8 +61,8 @@ async function prepare(): Promise<{ config: string; other: string; archive: stri
     await journal.accept(eventOf(2, n, { ...evil, id: `${EVIL}${n}`, receivedAt: Date.now() }));
   journal.moveCursor('archive', 3);
   await journal.quarantine(eventOf(1, 2, evil), [{ code: 'not_json', detail: EVIL }]);
-  const letter = { sink: 'archive', destination: EVIL, code: EVIL, reason: EVIL, attempts: 1, diedAt: 1 };
-  await journal.addDeadLetter({ ...letter, event: eventOf(1, 3, evil) });
+  const dead = { sink: 'archive', destination: EVIL, code: EVIL, reason: EVIL, attempts: 1, diedAt: 1 };
+  await journal.addDeadLetter({ ...dead, event: eventOf(1, 3, evil) });
   await journal.close();
   mkdirSync(join(folder, 'other'));
   const routes = [{ match: '*', to: [] }];

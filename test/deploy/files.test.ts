@@ -66,7 +66,7 @@ describe('Dockerfile', () => {
     expect(sources.filter((source) => !allowed.has(source))).toEqual([]);
   });
 
-  test('runs what the package runs, built, as nobody, and without its sources', () => {
+  test('runs what the package runs, built, as a user without rights, and without its sources', () => {
     expect(argumentsOf(stages[0] ?? [], 'RUN')).toContain('npm run build');
     expect(manifest.scripts).toHaveProperty('build');
     const copies = argumentsOf(final, 'COPY').filter((copy) => copy.startsWith('--from='));

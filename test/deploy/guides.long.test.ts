@@ -32,7 +32,7 @@ interface Followed {
   readonly folder: string;
 }
 
-describe.skipIf(lack !== null)(`the guides, followed to the letter${skipped(lack)}`, () => {
+describe.skipIf(lack !== null)(`the guides, followed step by step${skipped(lack)}`, () => {
   test('from zero to Event Hubs', async () => {
     const peer = await startAmqpPeer({ hubs: ['events', 'labtest-events', 'wearable-events'] });
     onTestFinished(() => peer.stop());

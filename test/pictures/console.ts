@@ -24,7 +24,7 @@ export async function consolePictures({ main, folder, docs }: Places, seconds: n
   let posted = 0;
   const target = createServer((incoming, response) => {
     posted += 1;
-    // Refused for good, which makes a dead letter.
+    // Refused with no retry, which makes a dead letter.
     const status = posted === REFUSED ? 422 : 204;
     incoming.resume().once('end', () => response.writeHead(status).end());
   });
@@ -46,7 +46,7 @@ export async function consolePictures({ main, folder, docs }: Places, seconds: n
     const [link = ''] = /http\S+/.exec(await run(main, own, ['console'])) ?? [];
     await page.goto(link);
     await page.locator('#tile-rate').waitFor();
-    // Events go on while the pictures are taken.
+    // Events continue while the pictures are taken.
     const sending = events(webhooks, seconds + 10);
     await Promise.race([sending, sleep(seconds * 1000)]);
     for (const colorScheme of ['light', 'dark'] as const) await pictures(page, colorScheme, docs);

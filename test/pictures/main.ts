@@ -1,5 +1,5 @@
 /**
- * `npm run pictures [-- SECONDS]`: makes the pictures of docs/ anew, from the program as it is: the console in Chromium, light and
+ * `npm run pictures [-- SECONDS]`: makes the pictures of docs/ again, from the program as it is: the console in Chromium, light and
  * dark, after events for SECONDS (300, which is what its chart shows), and a session in a terminal. All data is made up.
  */
 import { mkdtempSync, rmSync } from 'node:fs';

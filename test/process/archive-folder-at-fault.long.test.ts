@@ -24,7 +24,7 @@ function trouble(receiver: Serving, code: string): Promise<object & { readonly d
   );
 }
 
-const letters = async (place: Place): Promise<{ id: string; code: string }[]> =>
+const deadLetters = async (place: Place): Promise<{ id: string; code: string }[]> =>
   place.documents('dead-letters', 'list', '--limit', '1000');
 
 /** Ids in the archive after an orderly end. */
@@ -68,7 +68,7 @@ test.each([
     );
     if (whileEventsCome) later.push(...(await receiver.send(10, 30)).keys());
     expect(await trouble(receiver, 'file_lost')).toMatchObject({ lost: before.length });
-    const dead = await letters(place);
+    const dead = await deadLetters(place);
     expect(dead.map(({ id }) => id).toSorted()).toEqual(before);
     expect(new Set(dead.map(({ code }) => code))).toEqual(new Set(['file_lost']));
 
@@ -133,7 +133,7 @@ test.skipIf(noMount !== null)(
       until('the sink to be tried', async () => (await sinkOf(receiver)).lastError?.includes('EROFS'));
     ids.push(...(await receiver.send(10, 10)).keys());
     await tried();
-    // A restart meanwhile ends nothing but the sink's work.
+    // A restart in between ends nothing but the sink's work.
     await receiver.kill('SIGTERM');
     receiver = await place.start();
     await tried();
@@ -145,6 +145,6 @@ test.skipIf(noMount !== null)(
     });
     await receiver.drained();
     expect(await idsAfter(place, receiver)).toEqual(ids.toSorted());
-    expect(await letters(place)).toEqual([]);
+    expect(await deadLetters(place)).toEqual([]);
   },
 );

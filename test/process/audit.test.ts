@@ -56,7 +56,7 @@ test('who has seen which body, and dropped, retried or erased what, is noted; no
   await run('quarantine', 'retry', '1');
   await run('erase', USER, '--now');
   await receiver.stop();
-  // Nobody runs: the command has the journal to itself.
+  // No receiver runs: the command has the journal to itself.
   const next = await place.start();
   await next.send([{ id: 'msg_5', body: Buffer.from('{"made":"up-body"}') }]);
   await next.stop();
@@ -99,7 +99,7 @@ test('what cannot be noted is not shown and not dropped', async () => {
   const place = await Place.make();
   const receiver = await place.start();
   await receiver.post(BODY, { id: 'msg_1' });
-  // A head that nobody can read stands for a disk that takes no more.
+  // A head that cannot be read stands for a disk that takes no more.
   writeFileSync(place.at('journal', 'audit.head'), 'no JSON');
   for (const verb of ['show', 'drop'])
     expect(await place.run('quarantine', verb, '1')).toMatchObject({

@@ -135,7 +135,7 @@ class Machine {
     execFileSync('cp', ['-a', this.state, join(this.#root, 'gate'), join(this.#root, as)]);
   }
 
-  putBack(from: string): void {
+  restore(from: string): void {
     for (const name of ['state', 'gate']) {
       rmSync(join(this.#root, name), { recursive: true, force: true });
       execFileSync('cp', ['-a', join(this.#root, from, name), join(this.#root, name)]);
@@ -229,7 +229,7 @@ async function expectErased(sentBefore: ReadonlySet<string>): Promise<void> {
 
 /** As the disk was lost, with nothing of the erased user at `gated`. */
 function lost(): void {
-  machine.putBack('lost');
+  machine.restore('lost');
   const kept = [...machine.sent()].filter((id) => id !== idOf(ERASED));
   writeFileSync(join(root, 'gate/delivered'), kept.map((id) => `${id}\n`).join(''));
 }

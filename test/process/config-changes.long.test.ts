@@ -100,13 +100,13 @@ test.each(['while it runs', 'while it is down'])(
       expect(await place.ok('sink', 'drop', 'b')).toContain('b: 20 dead letters');
       receiver = await place.start();
     }
-    const letters = (await place.documents('dead-letters', 'list', '--sink', 'b', '--limit', '100')) as {
+    const dead = (await place.documents('dead-letters', 'list', '--sink', 'b', '--limit', '100')) as {
       id: string;
       code: string;
     }[];
-    expect(sorted(letters.map(({ id }) => id))).toEqual(sorted(sent.keys()));
-    expect(new Set(letters.map(({ code }) => code))).toEqual(new Set(['sink_dropped']));
-    expect((await place.run('sink', 'drop', 'nobody')).code).not.toBe(0);
+    expect(sorted(dead.map(({ id }) => id))).toEqual(sorted(sent.keys()));
+    expect(new Set(dead.map(({ code }) => code))).toEqual(new Set(['sink_dropped']));
+    expect((await place.run('sink', 'drop', 'unknown')).code).not.toBe(0);
     await place.ok('reconcile');
 
     open('b');

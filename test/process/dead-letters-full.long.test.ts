@@ -44,8 +44,8 @@ test.skipIf(lack !== null)(
       return accepted.length - before;
     };
     const deadLetters = async (): Promise<string[]> => {
-      const letters = await place.documents('dead-letters', 'list', '--limit', '99999');
-      return (letters as { id: string }[]).map(({ id }) => id);
+      const dead = await place.documents('dead-letters', 'list', '--limit', '99999');
+      return (dead as { id: string }[]).map(({ id }) => id);
     };
 
     const room = await fill();
@@ -96,7 +96,7 @@ test.skipIf(lack !== null)(
     await receiver.stop();
     place.write({ journal: { path: place.at('small', 'journal') } });
     // Dead letters of all of them would be more than the disk holds: a person drops some in between.
-    let letters = 0;
+    let inAll = 0;
     for (let isDone = false; !isDone;) {
       const { code, stderr } = await place.run('sink', 'drop', 'far');
       isDone = code === 0;
@@ -104,8 +104,8 @@ test.skipIf(lack !== null)(
       const dropped = await place.ok('dead-letters', 'drop', '--all');
       const count = Number(/^dropped (\d+)$/m.exec(dropped)?.[1]);
       expect(count).toBeGreaterThan(0);
-      letters += count;
+      inAll += count;
     }
-    expect(letters).toBe(accepted);
+    expect(inAll).toBe(accepted);
   },
 );

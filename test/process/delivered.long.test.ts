@@ -27,7 +27,7 @@ function startReplica(place: Place, name: string, port: number, more: object): P
   return ReceiverProcess.start(config);
 }
 
-/** Sends until told to stop; what is not answered is sent again, as the service would. */
+/** Sends until `stopped` says so; what is not answered is sent again, as the service would. */
 async function load(url: string, acknowledged: Map<string, Buffer>, stopped: () => boolean): Promise<void> {
   let n = 0;
   const lane = async (): Promise<void> => {
@@ -66,13 +66,13 @@ async function killOneOfTwo(
     async () => (await seenBy(first)) > 20 && (await seenBy(second)) > 20,
   );
   await first.kill('SIGKILL');
-  const goesOn = (): Promise<boolean> => {
+  const continuesAlone = (): Promise<boolean> => {
     const before = acknowledged.size;
     return until('the other to continue alone', () => acknowledged.size > before + 50);
   };
-  await goesOn();
+  await continuesAlone();
   afterwards();
-  await goesOn();
+  await continuesAlone();
   stop = true;
   await loading;
   await second.stop();

@@ -74,7 +74,7 @@ test('it is counted by reconcile and searched by an erasure, in a running receiv
 test.each([
   ['a promise', 'async () => ({})'],
   ['a folder without a path', "() => ({ folders: [{ option: 'lake', erase: true }] })"],
-  ['keys that nobody can open', "() => ({ keys: { store: './keys', option: 'keys' } })"],
+  ['keys that cannot be opened', "() => ({ keys: { store: './keys', option: 'keys' } })"],
 ])('what it says of itself is not taken on trust: %s', async (_, describe) => {
   const folder = await temporaryFolder();
   const file = configOf(folder);

@@ -6,7 +6,7 @@ import { until } from '../support/until.ts';
 const type = new URL('./gated-sink.ts', import.meta.url).pathname;
 const EVENTS = 20;
 
-/** A place with a journal in which events wait, and what writes its config anew. */
+/** A place with a journal in which events wait, and what writes its config again. */
 async function leftWaiting() {
   const place = await Place.make();
   const change = (changes: object, opens = 'at once'): void =>

@@ -55,8 +55,8 @@ async function verifyBy(...args: string[]) {
   return { code, ...(JSON.parse(stdout) as { differences: readonly string[] }) };
 }
 
-/** A log of these entries, made anew. */
-async function madeAnew(log: string, signer: NoteSigner, entries: Buffer): Promise<void> {
+/** A log of these entries, made again. */
+async function makeAgain(log: string, signer: NoteSigner, entries: Buffer): Promise<void> {
   const writer = await LogWriter.open(log, signer);
   writer.append(entries);
   await writer.checkpoint();
@@ -70,7 +70,7 @@ function confirms(folder: string, { id, body, received, leaf }: Kept): boolean {
   const time = Buffer.alloc(8);
   time.writeBigUInt64BE(BigInt(received));
   const rest = Buffer.concat([time, createHash('sha256').update(body).digest(), Buffer.from(id)]);
-  const fits = (salt: Buffer): boolean =>
+  const matches = (salt: Buffer): boolean =>
     createHash('sha256').update('millrace receipt v1\n').update(salt).update(rest).digest().equals(entry);
   const tried = new Set<string>();
   for (const file of filesBelow(folder))
@@ -78,10 +78,10 @@ function confirms(folder: string, { id, body, received, leaf }: Kept): boolean {
       .toString('latin1')
       .matchAll(/[\w-]{22,}/g))
       for (let at = 0; at + 22 <= run.length; at += 1) tried.add(run.slice(at, at + 22));
-  return [...tried].some((text) => fits(Buffer.from(text, 'base64url')));
+  return [...tried].some((text) => matches(Buffer.from(text, 'base64url')));
 }
 
-test('an auditor verifies an erasure, with the log or without, and nobody confirms a guess any more', async () => {
+test('an auditor verifies an erasure, with the log or without, and no one can confirm a guess any more', async () => {
   const { place, archive, sent, theirs, victim } = await prepared();
   const { folder } = place;
   expect(confirms(folder, theirs[0]!)).toBe(true);
@@ -123,7 +123,7 @@ test('an auditor verifies an erasure, with the log or without, and nobody confir
   const wrong = verifierText(readSigner(ORIGIN, pem));
   expect(await verifyBy(complete, ...by.slice(0, 2), '--key', wrong)).toMatchObject({ code: 4, proven: 0 });
 
-  // Whoever changes a word of it, or adds one, is found out.
+  // A word of it that is changed or added is found.
   const value = JSON.parse(readFileSync(receipt, 'utf8')) as Record<string, unknown>;
   const forged = place.at('forged.json');
   for (const changed of [
@@ -143,7 +143,7 @@ test('an auditor verifies an erasure, with the log or without, and nobody confir
   expect(still.code).toBe(4);
   const kept = (still.differences as string[]).filter((one) => one.includes('the receipt says was erased'));
   expect(kept).toHaveLength(theirs.length);
-  await madeAnew(place.at('again'), signer, Buffer.alloc(32 * COUNT));
+  await makeAgain(place.at('again'), signer, Buffer.alloc(32 * COUNT));
   const other = await verifyBy(receipt, ...by, '--log', place.at('again'));
   expect(other).toMatchObject({ code: 4, proven: 0 });
   expect(other.differences.join()).toContain(
@@ -164,7 +164,7 @@ test('entries of an earlier log are no differences of the one after it, and are 
   const [second, again] = [place.at('second'), place.at('again')];
   const origin = 'made-up.example/second';
   const next = signerOf(place, origin);
-  await madeAnew(second, next, Buffer.alloc(96, 7));
+  await makeAgain(second, next, Buffer.alloc(96, 7));
   place.edit(({ receipts }) => Object.assign(receipts, { origin, path: second }));
   const receipt = await erase(place, victim, '--now');
   const unproven = theirs.map(() => expect.stringContaining('an earlier log') as string);
@@ -174,7 +174,7 @@ test('entries of an earlier log are no differences of the one after it, and are 
   const all = { code: 0, proven: theirs.length, unproven: [], differences: [] };
   expect(await verify(...first)).toMatchObject(all);
   // What the receipt says of its log does not excuse a log that was made again.
-  await madeAnew(again, next, Buffer.alloc(96, 8));
+  await makeAgain(again, next, Buffer.alloc(96, 8));
   const found = await verify('--log', again);
   expect([found.code, found.differences.length]).toEqual([4, theirs.length + 1]);
 });
@@ -189,18 +189,18 @@ test('of a sealed archive, the receipt names what the destroyed keys had sealed:
   const receipt = await erase(place, victim, '--now');
   const prove = () => proved(place, archive, { env });
   const { length } = theirs;
-  const told = { archived: COUNT - length, erased: length, closed: length, missing: [] };
-  expect(await prove()).toMatchObject(told);
+  const proven = { archived: COUNT - length, erased: length, closed: length, missing: [] };
+  expect(await prove()).toMatchObject(proven);
   expect(await place.json('erase', 'verify', receipt, '--archive', archive)).toMatchObject({
     code: 0,
     proven: length,
     archives: [{ records: COUNT, closed: length }],
   });
   expect(confirms(place.folder, theirs[0]!)).toBe(false);
-  // One of somebody else that is taken out is told from those.
+  // One of somebody else that is taken out is distinguished from those.
   const file = filesBelow(archive).find((one) => one.endsWith('.ndjson'))!;
   const lines = readFileSync(file, 'utf8').split('\n');
-  // Of which of them it is one only the key could tell: the erased user's may go, nobody misses those.
+  // Only the key could say which of them it is: those of the erased user may be missing.
   const missing: number[] = [];
   for (let at = 0; at <= length && missing.length === 0; at += 1) {
     writeFileSync(file, lines.toSpliced(at, 1).join('\n'));

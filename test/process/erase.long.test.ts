@@ -38,7 +38,7 @@ const statusOf = async (receiver: Serving, user: number, n: number): Promise<unk
   return (await receiver.post(body, { id })).json['status'];
 };
 
-test('who was erased stays out after kill -9, until a person lifts it; nobody else does', async () => {
+test('who was erased stays out after kill -9, until a person lifts it; nothing else does', async () => {
   const place = await Place.make();
   const receiver = await place.startProcess();
   await place.ok('erase', userId(GONE), '--now');
@@ -117,7 +117,7 @@ test.each(['while a receiver runs', 'without a receiver'])(
     );
     expect(run.stdout + run.stderr).not.toContain(gone);
     expect(await place.run('erase', '--run')).toMatchObject({ code: 0, stderr: 'nothing is due\n' });
-    // What held nobody else is gone, and its folders with it.
+    // What held no one else is gone, and its folders with it.
     const names = readdirSync(place.at('archive'), { recursive: true, encoding: 'utf8' });
     expect(names.filter((name) => name.includes('alone'))).toEqual([]);
   },

@@ -28,10 +28,10 @@ test('commands find the address and the secret by themselves, and a send that wa
   const sent = await run('send', '--count', '3');
   expect(sent.code, sent.stderr).toBe(0);
   expect(await run('status', '--wait')).toMatchObject(printing(0, /archive +running/));
-  const told = await run('tail', '--since', '1h', '--count', '3');
-  expect(told.code, told.stderr).toBe(0);
-  expect(told.stdout.match(/accepted/g)).toHaveLength(3);
-  expect(told.stdout).not.toContain('\u001b');
+  const tailed = await run('tail', '--since', '1h', '--count', '3');
+  expect(tailed.code, tailed.stderr).toBe(0);
+  expect(tailed.stdout.match(/accepted/g)).toHaveLength(3);
+  expect(tailed.stdout).not.toContain('\u001b');
 
   // One that is broken off for a moment continues by itself.
   const more = async (running: ReceiverProcess, ...args: string[]) => {
@@ -54,11 +54,11 @@ test('commands find the address and the secret by themselves, and a send that wa
   expect(stopped.stdout.split('\n')).toHaveLength(Number(answered) + 1);
 });
 
-test('a secret that is another, a file that is no fixture and a .env that cannot be read are told of', async () => {
+test('a secret that is another, a file that is no fixture and a .env that cannot be read are reported', async () => {
   const place = await Place.make();
   const cwd = place.folder;
   const receiver = await start(place);
-  // A link to itself: nobody can read it, whatever their rights.
+  // A link to itself: no one can read it, whatever their rights.
   symlinkSync('.env', place.at('.env'));
   const env = { MILLRACE_SECRET: secretOf(7) };
   const other = await millraceProcess(['send', '--url', receiver.url], { cwd, env });

@@ -15,14 +15,14 @@ test('an id that comes again with other bytes is kept and named, never a duplica
     return [status, json['code'] ?? json['status']];
   };
   const [genuine, burnt, third, fourth] = bodies;
-  // Whoever holds a second secret takes the id first; the genuine event is not lost to it.
+  // Somebody with a second secret uses the id first; the genuine event is not lost to it.
   expect(await post('msg_a', burnt, OTHER_SECRET)).toEqual([202, 'accepted']);
   expect(await post('msg_a', genuine)).toEqual([202, 'id_reused']);
   // Each comes again, as a sender does that has missed the answer.
   expect(await post('msg_a', genuine)).toEqual([200, 'duplicate']);
   expect(await post('msg_a', burnt)).toEqual([200, 'duplicate']);
   expect(await post('msg_a', third)).toEqual([202, 'id_reused']);
-  // A fit event after an invalid one of its id.
+  // A valid event after an invalid one of its id.
   expect((await receiver.post(Buffer.from('{}'), { id: 'msg_b' })).json).toMatchObject({
     status: 'quarantined',
   });

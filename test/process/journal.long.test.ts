@@ -7,7 +7,7 @@ import { lacksProgram, skipped } from '../support/requirements.ts';
 
 const lack = lacksProgram('mkfifo');
 
-/** What a start says: of a file of the journal that is not plain, that; of the owner's note, which is written anew, what it holds. */
+/** What a start says: of a file of the journal that is not plain, that; of the owner's note, which is written again, what it holds. */
 const REFUSED = [
   ...['journal.db', 'journal.db-wal', FIRST_SEGMENT].map((name) => [name, `${name} is not a plain file`]),
   ...['owner.json', 'owner.json.tmp'].map((name) => [name, 'is held by process ']),

@@ -45,7 +45,7 @@ const COMMANDS: readonly (readonly string[])[] = [
   ['--version'],
 ];
 
-describe.skipIf(process.platform !== 'linux')('output that nobody takes', () => {
+describe.skipIf(process.platform !== 'linux')('output that is not read', () => {
   test('a reader that closes the pipe early ends a command in silence, with its exit code', async () => {
     const at = await prepared();
     for (const args of COMMANDS) {
@@ -70,7 +70,7 @@ describe.skipIf(process.platform !== 'linux')('output that nobody takes', () => 
     }
   });
 
-  test('who follows until nobody looks is done; a receiver goes on', async () => {
+  test('a command that follows ends when its output is not read; a receiver continues', async () => {
     const place = await Place.make({ sinks: { out: { type: 'stdout' } } });
     const receiver = await place.startProcess();
     receiver.loseStdout();

@@ -31,8 +31,8 @@ test('fault 29: neither secrets nor bodies come out in logs, answers, commands o
   );
   const receiver = await place.start();
   const answers: unknown[] = [];
-  const fit = around(`{"glucose":"${HEALTH}"}`);
-  for (const body of [fit, Buffer.from(`{"glucose":"${HEALTH}"}`), Buffer.from(`"${HEALTH}`)])
+  const valid = around(`{"glucose":"${HEALTH}"}`);
+  for (const body of [valid, Buffer.from(`{"glucose":"${HEALTH}"}`), Buffer.from(`"${HEALTH}`)])
     for (const headers of [
       {},
       { 'webhook-signature': `v1,${HEALTH}` },

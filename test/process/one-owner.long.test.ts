@@ -85,7 +85,7 @@ const CASES: Readonly<Record<string, (folder: string) => Case | Promise<Case>>> 
   'keys rotate': async (folder) => {
     const keys = join(folder, 'keys');
     const store = await KeyStore.open(keys, MASTER);
-    // As many as take a while to be wrapped anew.
+    // As many as take a while to be wrapped again.
     await keysOf(
       store,
       Array.from({ length: 10_000 }, (_, n) => owner(n)),

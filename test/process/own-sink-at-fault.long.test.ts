@@ -16,7 +16,7 @@ interface Fault {
   readonly close?: string;
   /** In the log, beside the module's name, or in `status`. */
   readonly named: RegExp;
-  /** Throws where nobody catches it: only a process of its own can say whose fault it is. */
+  /** Throws where nothing catches it: only a process of its own can say whose fault it is. */
   readonly isUncaught?: boolean;
 }
 
@@ -38,7 +38,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     named: /thrown late/,
     isUncaught: true,
   },
-  'leaves a rejection that nobody handles': {
+  'leaves a rejection that nothing handles': {
     send: `if (calls === 1) void Promise.reject(new Error('left alone'));`,
     named: /left alone/,
     isUncaught: true,
@@ -128,8 +128,8 @@ describe('a sink module harms its own sink only, and is named', () => {
     const acknowledged = await receiver.send(EVENTS);
     const { sinks, journal } = await until('both sinks to be done', async () => {
       const status = await receiver.status();
-      for (const { lastError, troubles: told } of status.sinks)
-        for (const text of [lastError ?? '', ...told.map(({ detail }) => detail)]) troubles.add(text);
+      for (const { lastError, troubles: own } of status.sinks)
+        for (const text of [lastError ?? '', ...own.map(({ detail }) => detail)]) troubles.add(text);
       return status.journal.cursors.every(({ backlog }) => backlog === 0) ? status : null;
     });
     expect(journal.deadLetters).toBe(0);
@@ -161,12 +161,12 @@ describe('a sink module harms its own sink only, and is named', () => {
   });
 });
 
-test('an error nobody caught and nobody answers for: one line of JSON, an orderly end, exit 1, nothing lost', async () => {
+test('an error that was not caught, and of no sink: one line of JSON, an orderly end, exit 1, nothing lost', async () => {
   const place = await Place.make();
   const bomb = place.at('bomb.mjs');
   writeFileSync(
     bomb,
-    `process.on('SIGUSR2', () => { void Promise.reject(new Error('nobody expects this')); });`,
+    `process.on('SIGUSR2', () => { void Promise.reject(new Error('made up, unexpected')); });`,
   );
   const receiver = await place.startProcess({ program: [process.execPath, '--import', bomb, MAIN] });
   const acknowledged = await receiver.send(EVENTS);
@@ -175,5 +175,5 @@ test('an error nobody caught and nobody answers for: one line of JSON, an orderl
   expect(notJson(receiver)).toEqual([]);
   const fatal = receiver.logLines().filter(({ level }) => level === 60);
   expect(fatal).toEqual([expect.objectContaining({ msg: 'uncaught error; stopping' })]);
-  expect(JSON.stringify(fatal)).toContain('nobody expects this');
+  expect(JSON.stringify(fatal)).toContain('made up, unexpected');
 });

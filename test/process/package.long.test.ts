@@ -137,7 +137,7 @@ test.skipIf(lack !== null)(
     expect(lines).toHaveLength(needed.length);
     for (const name of Object.keys(versions)) expect(checked.stderr).toContain(name);
 
-    const to = 'postgres://nobody@127.0.0.1:9/none';
+    const to = 'postgres://unknown@127.0.0.1:9/none';
     const loaded = await millraceProcess(['load', cwd, '--to', to], { program: programIn(filesOnly), cwd });
     expect(loaded).toMatchObject(saying(2, command('pg', 'pg-copy-streams')));
 
@@ -147,7 +147,7 @@ test.skipIf(lack !== null)(
     await rm(join(forAll, 'package.json'));
     for (const [target, lacking] of [
       ['duckdb:none.db', '@duckdb/node-api'],
-      [`postgres://nobody@127.0.0.1:9/none`, '--omit=optional pg@'],
+      [`postgres://unknown@127.0.0.1:9/none`, '--omit=optional pg@'],
     ] as const)
       expect(
         await millraceProcess(['load', cwd, '--to', target], { program: programIn(forAll), cwd }),

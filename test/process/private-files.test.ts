@@ -6,7 +6,7 @@ import { Place } from '../support/place.ts';
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
-test('nobody but its user can read a file of the journal, also one of a journal made before', async () => {
+test('only its user can read a file of the journal, also one of a journal made before', async () => {
   const place = await Place.make();
   const journal = place.at('journal');
   const open = (): string[] => readdirSync(journal).filter((name) => modeOf(join(journal, name)) !== '600');

@@ -36,11 +36,11 @@ function placeWith(change: (archive: object) => object = () => ({})): Promise<Pl
 
 const open = (place: Place): void => writeFileSync(place.at('gate'), '');
 
-/** An event of a type and a value that nobody knows, in bytes that no program would write again the same. */
+/** An event of a type and a value that are not documented, in bytes that no program would write again the same. */
 const ODD = {
   id: 'msg_odd',
   body: Buffer.from(
-    `{ "event_type":"nobody.knows.this",\n\t"team_id":"${MADE_UP_TEAM}", "user_id":"${userId(1)}", "client_user_id":"made up",
+    `{ "event_type":"not.documented.this",\n\t"team_id":"${MADE_UP_TEAM}", "user_id":"${userId(1)}", "client_user_id":"made up",
     "data":{"status":"unheard_of","\\u0061":"\\u00e9\\/é","n":[1.10,1e2,12345678901234567890],"none":null} }\n`,
   ),
 };
@@ -72,7 +72,7 @@ test('what is answered with 2xx is at each sink of its route after kill -9, once
   await place.ok('reconcile');
 });
 
-test('a sink that takes nothing stops no other one, until the journal is full; with room again all goes on by itself', async () => {
+test('a sink that takes nothing stops no other one, until the journal is full; with room again all continues by itself', async () => {
   const place = await placeWith(() => ({ journal: { maxBytes: '4MiB' } }));
   const receiver = await place.start();
   const accepted = new Map<string, Buffer>();

@@ -54,11 +54,11 @@ test('a dead letter that was dropped stays explained, whatever its sink is calle
   renameSync(archive, `${archive}.away`);
   writeFileSync(archive, '');
   await post(receiver, 'e1', bodyOf(1));
-  const [letter] = await until('a dead letter', async () => {
-    const letters = await place.documents('dead-letters', 'list');
-    return letters.length > 0 && letters;
+  const [dead] = await until('a dead letter', async () => {
+    const found = await place.documents('dead-letters', 'list');
+    return found.length > 0 && found;
   });
-  expect(await place.json('dead-letters', 'drop', String(letter.key))).toMatchObject({ dropped: 1 });
+  expect(await place.json('dead-letters', 'drop', String(dead.key))).toMatchObject({ dropped: 1 });
   rmSync(archive);
   renameSync(`${archive}.away`, archive);
   await receiver.stop();
@@ -84,7 +84,7 @@ test('a dead letter that was dropped stays explained, whatever its sink is calle
   expect(await proved(place, other)).toMatchObject({ code: 3, dropped: 0, unclear: [1], missing: [] });
 });
 
-test('a log that has just begun proves nothing and accuses nobody, and a place without one is no log', async () => {
+test('a log that has just begun proves nothing and accuses no one, and a place without one is no log', async () => {
   const place = await receiptsPlace();
   const receiver = await place.start();
   const log = place.at('receipts');
@@ -117,8 +117,8 @@ test('a line whose time is no time is named by what is missing, and does not hol
       line.includes(victim.id) ? line.replace(/"received_at":"[^"]+"/, `"received_at":"${time}"`) : line,
     );
     writeFileSync(file, changed.join('\n'));
-    const told = { code: 4, archived: 9, missing: [victim.leaf] };
-    expect(await proved(place, place.at('archive'))).toMatchObject(told);
+    const proven = { code: 4, archived: 9, missing: [victim.leaf] };
+    expect(await proved(place, place.at('archive'))).toMatchObject(proven);
   }
   const erased = await place.run('erase', victim.user, '--now');
   expect(erased.stderr).not.toContain('BigInt');

@@ -27,7 +27,7 @@ const lack = lacksMount();
 const metric = async (receiver: Serving, name: string): Promise<number> =>
   Number(new RegExp(`^millrace_receipts_${name} (\\S+)$`, 'm').exec(await receiver.metrics())?.[1]);
 
-/** Whether the log is behind, which readiness says and which keeps nobody from being ready. */
+/** Whether the log is behind, which readiness says and which keeps no receiver from being ready. */
 async function behind(receiver: Serving): Promise<boolean> {
   const ready = await receiver.ask('/readyz?verbose');
   expect(ready.status).toBe(200);
@@ -124,7 +124,7 @@ test.skipIf(lack !== null)(
 const lackOfStrace = lacksStrace();
 
 test.skipIf(lackOfStrace !== null)(
-  `fault 7: EIO on a sync of the log: deliveries go on without receipts, nothing is shown that is not on disk, and all are in it afterwards${skipped(lackOfStrace)}`,
+  `fault 7: EIO on a sync of the log: deliveries continue without receipts, nothing is shown that is not on disk, and all are in it afterwards${skipped(lackOfStrace)}`,
   async () => {
     const place = await receiptsPlace();
     const log = place.at('receipts');
@@ -133,7 +133,7 @@ test.skipIf(lackOfStrace !== null)(
     });
     const sender = new Sender(receiver);
     await sender.noticed();
-    // What was told before is on disk, and the checkpoint speaks of no more than that.
+    // What was shown before is on disk, and the checkpoint speaks of no more than that.
     const [, size = ''] = readFileSync(join(log, 'checkpoint'), 'utf8').split('\n');
     expect(sender.sent).toBeGreaterThanOrEqual(Number(size));
     expect(receiver.stderr).toContain('EIO');
@@ -147,7 +147,7 @@ test.skipIf(lackOfStrace !== null)(
 );
 
 test.skipIf(lack !== null)(
-  `on a file system that became read-only deliveries go on without receipts, and all are in the log afterwards${skipped(lack)}`,
+  `on a file system that became read-only deliveries continue without receipts, and all are in the log afterwards${skipped(lack)}`,
   async () => {
     const place = await receiptsPlace();
     const log = place.at('receipts');
@@ -174,7 +174,7 @@ test.skipIf(lack !== null)(
   },
 );
 
-test('a log that is taken away, emptied or replaced while it is written is never begun anew; it goes on when it is restored', async () => {
+test('a log that is taken away, emptied or replaced while it is written is never begun again; it continues when it is restored', async () => {
   const place = await receiptsPlace();
   const [log, aside] = [place.at('receipts'), place.at('aside')];
   const sender = new Sender(await place.start());

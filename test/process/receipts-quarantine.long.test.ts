@@ -160,7 +160,7 @@ test('without the journal at hand what is in quarantine is named as missing, wit
   writeFileSync(copy, readFileSync(place.config, 'utf8').replaceAll(place.folder, elsewhere));
   const moved = await prove(join(elsewhere, 'archive'), ['--config', copy]);
   expect(moved).toMatchObject({ code: 4, said: { missing: [bad.leaf] } });
-  expect(moved.stderr).toContain('is not found');
+  expect(moved.stderr).toContain('quarantine and dead letters were not searched');
   expect(await proves(place)).toMatchObject({ code: 0, quarantined: 1 });
 });
 
@@ -195,7 +195,7 @@ test('a dead letter explains what is missing in the archive of its own sink, and
   cut(archive, ['e0', 'e1']);
   expect(await proves(place)).toMatchObject({ code: 4, dead: 0, dropped: 0, unclear: [], missing: [0, 1] });
 
-  // The letters of the archive's sink.
+  // The dead letters of the archive's sink.
   const hashed = hashedColumns('dead_letters').replace('sink', `'archive'`);
   editDatabase(place.at('journal'), (db) =>
     db.exec(`UPDATE dead_letters SET sink = 'archive', crc = row_hash(${hashed})`),
@@ -207,7 +207,7 @@ test('a dead letter explains what is missing in the archive of its own sink, and
   const notes = place.at('erasure', 'dropped.jsonl');
   writeFileSync(notes, readFileSync(notes, 'utf8').replace(/[^\n]+\n$/, ''));
   expect(await proves(place)).toMatchObject({ code: 4, dead: 1, dropped: 1, unclear: [3], missing: [0] });
-  // The other archive may have had what is a letter of the first.
+  // The other archive may have had what is a dead letter of the first.
   const other = place.at('other');
   cpSync(archive, other, { recursive: true });
   const both = await proves(place, other);

@@ -26,11 +26,11 @@ export function receiptsPlace(
 export const userOf = (n: number): string => `00000000-0000-4000-8000-${String(2000 + n).padStart(12, '0')}`;
 
 /** An event of a user; without a team it is quarantined. */
-export function bodyOf(user: number, isFit = true, n = 0): Buffer {
+export function bodyOf(user: number, isValid = true, n = 0): Buffer {
   const { body } = madeUpEvent(n, 'daily.data.meal.created');
   const { team_id: team, ...rest } = JSON.parse(body.toString()) as Record<string, unknown>;
   const event = { ...rest, user_id: userOf(user), client_user_id: null, n };
-  return Buffer.from(JSON.stringify(isFit ? { ...event, team_id: team } : event));
+  return Buffer.from(JSON.stringify(isValid ? { ...event, team_id: team } : event));
 }
 
 /** What a sender keeps of a delivery. */

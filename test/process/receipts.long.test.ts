@@ -52,8 +52,8 @@ test.skipIf(LACKS_GO)(
   },
 );
 
-/** A log of these entries, made anew. */
-async function madeAnew(log: string, signer: NoteSigner, entries: readonly string[]): Promise<void> {
+/** A log of these entries, made again. */
+async function makeAgain(log: string, signer: NoteSigner, entries: readonly string[]): Promise<void> {
   const writer = await LogWriter.open(log, signer);
   writer.append(Buffer.concat(entries.map((entry) => Buffer.from(entry, 'base64'))));
   await writer.checkpoint();
@@ -75,7 +75,7 @@ async function verify(...args: string[]): Promise<object> {
   return { code, ...(JSON.parse(stdout) as object) };
 }
 
-test('whoever has the disk takes an event out and makes every hash good again: both commands name it', async () => {
+test('an event that is taken out on disk, with every hash made right again: both commands name it', async () => {
   const place = await receiptsPlace();
   const receiver = await place.start();
   const kept = await send(receiver, 40);
@@ -117,7 +117,7 @@ test('whoever has the disk takes an event out and makes every hash good again: b
   const key = ['--key', verifierText(signer)];
   const ordered = kept.toSorted((a, b) => a.leaf - b.leaf);
   const rewritten = join(forged, 'log');
-  await madeAnew(rewritten, signer, ordered.filter((one) => one !== victim).map(entryOf));
+  await makeAgain(rewritten, signer, ordered.filter((one) => one !== victim).map(entryOf));
   const hidden = await prove(forged, ['--log', rewritten, ...key, ...more]);
   expect(hidden).toMatchObject({ code: 4, said: { missing: [] } });
   expect(hidden.said['false_receipts']).toContainEqual(expect.objectContaining({ id: victim.id }));
@@ -127,7 +127,7 @@ test('whoever has the disk takes an event out and makes every hash good again: b
   writeFileSync(others, completed.filter((line) => !line.includes(victim.id)).join('\n'));
   const zeroed = join(forged, 'zeroed');
   const none = Buffer.alloc(32).toString('base64');
-  await madeAnew(
+  await makeAgain(
     zeroed,
     signer,
     ordered.map((one) => (one === victim ? none : entryOf(one))),
@@ -196,7 +196,7 @@ test('damaged hashes beside the entries of a log are called that, not a false lo
 const unconfirmed = (ids: readonly Kept[], erasure: string): object[] =>
   ids.map(({ id }) => ({ id, erasure }));
 
-test('an erasure that nobody has asked for, signed by whoever has the disk, does not account for an event of a sender', async () => {
+test('an erasure that no one has asked for, signed by somebody who has the disk, does not account for an event of a sender', async () => {
   const place = await receiptsPlace();
   const receiver = await place.start();
   const kept = await send(receiver, 20);
@@ -234,8 +234,8 @@ test('an erasure that nobody has asked for, signed by whoever has the disk, does
   const text = await place.run('archive', 'prove', copy, ...more);
   expect(text.stdout).toContain(`erased     ${victim.id}: by erasure ${forgery}`);
   rmSync(join(receipts, `${forgery}.json`));
-  const told = { code: 0, unconfirmed: [], erased: theirs.length };
-  expect(await proved(place, place.at('archive'), { more })).toMatchObject(told);
+  const proven = { code: 0, unconfirmed: [], erased: theirs.length };
+  expect(await proved(place, place.at('archive'), { more })).toMatchObject(proven);
 });
 
 const wrong = (count: number): object => ({ code: 4, log: null, differences: [['log', count]] });

@@ -183,7 +183,7 @@ test('no redacted value of any documented event is in any byte that a sink gets,
         there: true,
       });
   }
-  // Signed anew, over what was sent.
+  // Signed again, over what was sent.
   for (const { headers, body } of endpoint.posts)
     new Webhook(SECRET).verify(body, headers as Record<string, string>);
   expectConserved(await place.archived(), sent);

@@ -18,11 +18,11 @@ function linesAbout(receiver: Serving, path: string): unknown[] {
   return lines.filter(({ fields }) => Array.isArray(fields) && fields.includes(path));
 }
 
-async function told(receiver: Serving, path: string): Promise<void> {
+async function logged(receiver: Serving, path: string): Promise<void> {
   await until(`a line about ${path}`, () => linesAbout(receiver, path).length > 0);
 }
 
-test('what is new is told once: through kill -9, a start, a reload that turns it off and one that turns it on', async () => {
+test('what is new is logged once: through kill -9, a start, a reload that turns it off and one that turns it on', async () => {
   const place = await Place.make({ schema: { alertTo: 'archive' } });
   const reload = async (receiver: Serving, schema: unknown): Promise<void> => {
     place.edit((config) => (config.schema = schema));
@@ -32,20 +32,20 @@ test('what is new is told once: through kill -9, a start, a reload that turns it
   await post(one, { steps: 1 });
   await until('a line about the type', () => one.logLines().some(({ type }) => type === TYPE));
   await post(one, { steps: 1, glucose: 5.5 });
-  await told(one, '/data/glucose');
+  await logged(one, '/data/glucose');
   await one.kill('SIGKILL');
 
   const two = await place.start();
   await post(two, { steps: 1, glucose: 5 });
   await post(two, { steps: 1, vo2: 40 });
-  await told(two, '/data/vo2');
-  // Once more at most, where it was told and not yet kept.
+  await logged(two, '/data/vo2');
+  // Once more at most, where it was logged and not yet kept.
   expect(linesAbout(two, '/data/glucose').length).toBeLessThanOrEqual(1);
   await reload(two, false);
   await post(two, { steps: 1, unseen: 1 });
   await reload(two, { alertTo: 'archive' });
   await post(two, { steps: 1, glucose: 5, vo2: 40, hrv: 1 });
-  await told(two, '/data/hrv');
+  await logged(two, '/data/hrv');
   expect(linesAbout(two, '/data/unseen')).toEqual([]);
 
   const { types } = await place.json('schema', TYPE);

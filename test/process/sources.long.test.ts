@@ -17,7 +17,7 @@ function messageOf({ id, type, body }: MadeUpEvent, n: number) {
   return { body: gzipSync(body), properties: { ...properties, 'content-encoding': 'gzip' } };
 }
 
-test('what an ETL pipeline publishes lands in the archive once, over a kill; what nobody can read is in quarantine', async () => {
+test('what an ETL pipeline publishes lands in the archive once, over a kill; what cannot be read is in quarantine', async () => {
   const peer = await startAmqpPeer({ hubs: ['pipeline'] });
   const { connectionString } = peer;
   const producer = new EventHubProducerClient(connectionString, 'pipeline');
@@ -33,7 +33,7 @@ test('what an ETL pipeline publishes lands in the archive once, over a kill; wha
   await until('all events', async () => (await first.status()).journal.lastSeq === EVENTS.length);
   await first.kill('SIGKILL');
 
-  // The same again, something new, and something that nobody can read.
+  // The same again, something new, and something that cannot be read.
   const late = madeUpEvent(1000);
   const odd = { 'event-type': 'daily.odd', 'content-encoding': 'made-up' };
   await producer.sendBatch([

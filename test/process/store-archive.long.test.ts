@@ -73,7 +73,7 @@ describeOnStores(
         await place.ok('replay', url, '--to', name);
         return [...(await place.archived(name)).keys()].toSorted();
       };
-      expect(await replayed('before')).toEqual(idsWithout('nobody'));
+      expect(await replayed('before')).toEqual(idsWithout(''));
       await place.ok('erase', gone, '--now');
       await receiver.stop();
       expect(await replayed('after')).toEqual(idsWithout(gone));

@@ -212,9 +212,9 @@ describeOnStores(' under kills', (emulator, scheme) => {
     test(
       `fault 46: ${KILLS} kills around each step of ${of}, and a bad line: what was acknowledged is there once, and all verifies`,
       async () => {
-        const told = await killAgainAndAgain(emulator, KILLS, number);
-        expect(told).toMatchObject({ twice: 0, lost: [] });
-        console.info(JSON.stringify({ store: scheme, of, seed: SEED, ...told }));
+        const counts = await killAgainAndAgain(emulator, KILLS, number);
+        expect(counts).toMatchObject({ twice: 0, lost: [] });
+        console.info(JSON.stringify({ store: scheme, of, seed: SEED, ...counts }));
       },
       600_000 + KILLS * 60_000,
     );

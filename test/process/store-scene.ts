@@ -29,20 +29,20 @@ export class Sender {
   #stopped = false;
   #n = 0;
   readonly #padding: string;
-  readonly #mayGoOn: () => boolean;
+  readonly #mayContinue: () => boolean;
 
   /**
    * @param bytes of each event, at least
-   * @param mayGoOn whether more may be sent; asked before each event
+   * @param mayContinue whether more may be sent; asked before each event
    */
-  constructor(bytes = 0, mayGoOn = () => true) {
+  constructor(bytes = 0, mayContinue = () => true) {
     this.#padding = 'x'.repeat(bytes);
-    this.#mayGoOn = mayGoOn;
+    this.#mayContinue = mayContinue;
   }
 
   async lane(): Promise<void> {
     while (!this.#stopped) {
-      if (!this.#mayGoOn()) {
+      if (!this.#mayContinue()) {
         await new Promise((resolve) => setTimeout(resolve, 10));
         continue;
       }

@@ -8,8 +8,8 @@ const type = join(import.meta.dirname, 'gated-sink.ts');
 
 test.each([
   ['is being tried again', false],
-  ['has been made anew by a reload', true],
-])('a sink in trouble that %s is not taken out while events wait for it', async (_, isMadeAnew) => {
+  ['has been replaced by a reload', true],
+])('a sink in trouble that %s is not taken out while events wait for it', async (_, isReplaced) => {
   const place = await Place.make();
   const down = { type, folder: place.folder, shut: 'fails, then waits' };
   const kept = { type: 'files', path: place.at('kept') };
@@ -23,7 +23,7 @@ test.each([
       .logLines()
       .some(({ sink, from, to }) => sink === 'down' && from === 'paused' && to === 'running'),
   );
-  if (isMadeAnew) {
+  if (isReplaced) {
     change({ kept, down: { ...down, takes: 1 } });
     expect(await receiver.reload()).toMatchObject({ msg: 'reloaded' });
   }

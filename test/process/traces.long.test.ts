@@ -102,7 +102,7 @@ test('what waits over a kill is delivered in its trace; what is not sampled has 
   const last = named(collector.spans, 'millrace deliver').at(-1);
   expect(last).toMatchObject({ trace: TRACE, parent: received?.id });
   expect(collector.spans.filter(({ trace }) => trace !== TRACE)).toEqual([]);
-  // The sender's own decision goes on to the target.
+  // The sender's own decision is passed to the target.
   const others = services.posts.map(({ headers }) => headers['traceparent']).filter((it) => it !== undefined);
   expect(new Set(others)).toEqual(new Set([`00-${TRACE}-${received?.id}-01`, headersOf[1]?.traceparent]));
 });

@@ -13,7 +13,7 @@ const STAYS = 8;
 async function killedWith(events: number) {
   const place = await Place.make();
   const old = place.at('old');
-  /** Writes the config anew: the only sink is this one. */
+  /** Writes the config again: the only sink is this one. */
   const configure = (name: string, sink = 'archive'): void =>
     place.write({ sinks: { [sink]: { type: 'files', path: place.at(name) } } });
   configure('old');

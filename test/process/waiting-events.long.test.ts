@@ -92,7 +92,7 @@ test('status says the same with and without a receiver', async () => {
   const stopped = { pid: null, journal: { events: 1, lastSeq: 1, quarantined: 0 }, sinks: [] };
   expect(await place.json('status')).toMatchObject(stopped);
   expect(await place.ok('status')).toContain('not running');
-  // After kill -9 the note of the owner is stale, and nobody is asked who is not there.
+  // After kill -9 the note of the owner is stale, and a process that is gone is not asked.
   await (await place.startProcess()).kill('SIGKILL');
   expect(await place.json('status')).toMatchObject({ pid: null });
 });

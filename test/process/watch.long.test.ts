@@ -113,7 +113,7 @@ async function forwarding({ config }: Place) {
   return { got, stop, command };
 }
 
-test('a handler gets the bytes and the id of each delivery, signed for it; its status is shown, and harms nobody', async () => {
+test('a handler gets the bytes and the id of each delivery, signed for it; its status is shown, and harms nothing', async () => {
   const place = await Place.make();
   const receiver = await place.start();
   const { got, stop, command } = await forwarding(place);

@@ -167,16 +167,16 @@ test.each(['before', 'after'] as const)(
   },
 );
 
-test('a second create changes nothing, and one while the first is at work is told by whom', async () => {
+test('a second create changes nothing, and one while the first is at work names it', async () => {
   const scene = await openScene();
-  const told: Ended[] = [];
+  const second: Ended[] = [];
   scene.gate.hook = async (request, moment) => {
     if (request.method !== 'POST' || moment !== 'before') return;
     scene.gate.hook = null;
-    told.push(await millrace(['webhooks', 'create', '--url', scene.url, '--config', scene.config], scene));
+    second.push(await millrace(['webhooks', 'create', '--url', scene.url, '--config', scene.config], scene));
   };
   expect(await scene.webhooks('create', '--url', scene.url)).toMatchObject({ code: 0 });
-  expect(told).toMatchObject([
+  expect(second).toMatchObject([
     {
       code: 2,
       stderr: expect.stringMatching(/webhook-secret is being changed by webhooks create \(process \d+/),
@@ -215,7 +215,7 @@ test('a webhook that is there already gets its secret stored beside the others',
   expect(scene.secrets()).toEqual([made.secrets[0], OTHER]);
 });
 
-test('a variable in .env: other lines stay, nobody else reads it, and a running receiver has to be restarted', async () => {
+test('a variable in .env: other lines stay, no one else reads it, and a running receiver has to be restarted', async () => {
   const scene = await openScene({ secrets: ['${WEBHOOK_SECRET}'] });
   const { folder, url, config, webhooks, endpoints, env } = scene;
   const file = join(folder, '.env');
@@ -281,7 +281,7 @@ test('a secret that is set elsewhere is given to the service as it is', async ()
   expect(existsSync(join(folder, '.env'))).toBe(false);
 });
 
-test('delete asks first, and forgets the secret when it is told to', async () => {
+test('delete asks first, and forgets the secret when asked to', async () => {
   const scene = await openScene();
   const { webhooks, url, endpoints, secrets } = scene;
   await webhooks('create', '--url', url);

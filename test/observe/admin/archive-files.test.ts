@@ -12,7 +12,7 @@ function line(file: string, more: object = {}, first: object = {}): string {
   return `${JSON.stringify({ ...first, ...about, types: {}, ...more, previous: 'cd' })}\n`;
 }
 
-test('pages of a manifest are told from its end, in bounded steps, and each line once', async () => {
+test('pages of a manifest come from its end, in bounded steps, each line once', async () => {
   const root = await temporaryFolder();
   expect(await newestFiles(root, null)).toEqual({ files: [], parts: null, next: null });
   const names = Array.from({ length: 250 }, (_, n) => `dt=2026-01-01/${n}.ndjson.gz`);
@@ -30,7 +30,7 @@ test('pages of a manifest are told from its end, in bounded steps, and each line
     const page = await newestFiles(root, next);
     expect(page.parts).toBe(1);
     pages.push(page.files.map(({ file }) => file));
-    // What is closed meanwhile moves nothing.
+    // What is closed in between moves nothing.
     if (next === null) writeFileSync(path, `half"}\n${line('later.ndjson')}`, { flag: 'a' });
     ({ next } = page);
   } while (next !== null);

@@ -113,7 +113,7 @@ const STATELESS = { acknowledge: 'delivered' };
 test.each([
   ['with a journal a sink that does not open keeps no delivery away', 200, {}, {}],
   ['without one it is not ready until every required sink has been opened', 503, {}, STATELESS],
-  ['but a best-effort sink keeps nobody waiting', 200, { required: false }, STATELESS],
+  ['but no one waits for a best-effort sink', 200, { required: false }, STATELESS],
 ])('%s', async (_name, status, own, changes) => {
   const { receiver, place } = await start([], own, changes);
   const before = await receiver.call('/readyz?verbose');
@@ -138,7 +138,7 @@ test.each([
     await until('the event', () => existsSync(file) && readFileSync(file, 'utf8').includes(id));
 });
 
-test('reloads are counted, and a config that cannot be used is told of', async () => {
+test('reloads are counted, and a config that cannot be used is reported', async () => {
   const { receiver, place } = await start(['open']);
   const good = readFileSync(place.config, 'utf8');
   await receiver.send(1, 0, MEAL);

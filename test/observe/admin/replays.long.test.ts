@@ -15,7 +15,7 @@ interface Job {
   readonly result: { readonly selected: number } | null;
 }
 
-test('a replay is counted, sent once it is confirmed, stopped, and goes on after its receiver was killed', async () => {
+test('a replay is counted, sent once it is confirmed, stopped, and continues after its receiver was killed', async () => {
   const target = await startEndpoint();
   target.reply = () => 204;
   const place = await Place.make((folder) => ({
@@ -62,7 +62,7 @@ test('a replay is counted, sent once it is confirmed, stopped, and goes on after
   });
   const all = await counted({ from: 'archive', to: null });
   expect(all.preview).toMatchObject({ selected: 5, targets: { archive: 5 } });
-  // Whatever looks like a flag is a type; and a place on disk is named by nobody.
+  // What looks like a flag is a type; and no request names a place on disk.
   expect((await counted({ ...order, types: ['--to=archive'] })).preview?.selected).toBe(0);
   for (const wrong of [
     { from: '/etc', to: 'target' },

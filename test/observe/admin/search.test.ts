@@ -14,7 +14,7 @@ interface Page {
   readonly next: number | null;
 }
 
-test('events are found by what is known of them, and their way is told, over a kill and an erasure', async () => {
+test('events are found by what is known of them, and their timeline is shown, over a kill and an erasure', async () => {
   const services = await startEndpoint();
   const place = await Place.make((folder) => ({
     shutdown: { deadline: '1s' },

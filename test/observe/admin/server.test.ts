@@ -82,7 +82,7 @@ test('a request that cannot be read is the fault of who sent it', async () => {
 test('what is no selection selects nothing, instead of everything', async () => {
   const url = await start();
   const json = { ...OWNER, 'content-type': 'application/json' };
-  // As curl sends it unless told otherwise: not read as JSON.
+  // As curl sends it without a header: not read as JSON.
   const form = { ...OWNER, 'content-type': 'application/x-www-form-urlencoded' };
   for (const [headers, body, status, detail] of [
     [json, '[7]', 400, 'expected object'],
@@ -95,7 +95,7 @@ test('what is no selection selects nothing, instead of everything', async () => 
   }
 });
 
-test('without a token nobody gets in, whether one is configured or not, and health needs none', async () => {
+test('without a token no one gets in, whether one is configured or not, and health needs none', async () => {
   for (const [config, right] of [
     [null, [OWNER]],
     ['made-up-token-of-the-config', [OWNER, CONFIG]],
@@ -232,7 +232,7 @@ test('a link ends after five minutes, a session after twelve hours', async () =>
   expect((await fetch(`${url}/api/console`, { headers })).status).toBe(401);
 });
 
-test('the page runs its own files only, in no frame, and is asked for anew', async () => {
+test('the page runs its own files only, in no frame, and is checked again at each load', async () => {
   const url = await start();
   const page = await fetch(`${url}/console`);
   expect(page.url).toBe(`${url}/console/`);

@@ -19,7 +19,7 @@ import { until } from '../../support/until.ts';
 
 type Line = Readonly<Record<string, unknown>>;
 
-/** The stream on a server of its own, for whoever `who` names. */
+/** The stream on a server of its own, for the one that `who` names. */
 async function scene(who = 'owner', read: Operations['listEvents'] = () => Promise.resolve([])) {
   const folder = await temporaryFolder();
   const tail = new Tail(systemClock);
@@ -57,32 +57,32 @@ function linesOf(response: IncomingMessage): Line[] {
   return lines;
 }
 
-test('a reader that does not read loses lines and is told how many; memory and the others are none the worse', async () => {
+test('a reader that does not read loses lines and learns how many; memory and the others do not suffer', async () => {
   const { tail, ask } = await scene();
   const slow = await ask();
   const quick = linesOf(await ask({ outcomes: ['dead'] }));
-  const TOLD = 60_000;
+  const LINES = 60_000;
   const event = makeEvent({ user: 'made-up-user-'.repeat(20) });
-  for (let n = 0; n < TOLD; n += 1) {
+  for (let n = 0; n < LINES; n += 1) {
     tail.add('accepted', event);
     if (n % 250 === 0) await turn();
   }
   tail.add('dead', event, { sink: 'hubs', code: 'made_up' });
-  await until('the line of who reads', () => quick.length === 1);
+  await until('the line of the quick reader', () => quick.length === 1);
   const lines = linesOf(slow);
   const counted = () =>
     lines.reduce((sum, line) => sum + (line['notice'] === 'lost' ? Number(line['lines']) : 1), 0);
-  await until('all lines to be told or counted', () => counted() === TOLD + 1);
-  expect(lines.filter(({ outcome }) => outcome === 'accepted').length).toBeLessThan(TOLD);
+  await until('all lines to arrive or to be counted as lost', () => counted() === LINES + 1);
+  expect(lines.filter(({ outcome }) => outcome === 'accepted').length).toBeLessThan(LINES);
   expect(lines.at(-1)).toMatchObject({ outcome: 'dead', sink: 'hubs', code: 'made_up' });
 });
 
-test('who goes away is watched for no more, and only so many watch', async () => {
+test('a watcher that leaves is forgotten, and their number is bounded', async () => {
   const { tail, ask } = await scene();
   const all = await Promise.all(Array.from({ length: 10 }, () => ask()));
   expect((await ask()).statusCode).toBe(503);
   for (const response of all) response.destroy();
-  await until('nobody watches', () => !tail.isWatched);
+  await until('no one watches', () => !tail.isWatched);
   expect((await ask({ types: 'x' })).statusCode).toBe(500);
 });
 
@@ -95,7 +95,7 @@ test('a body is noted before it is shown, or it is not shown; a session of the c
   await until('two lines', () => lines.length === 2);
   expect(lines.map(({ id }) => id)).toEqual(['msg_before', 'msg_1']);
   expect(lines.map((line) => line['body_base64'])).toEqual([undefined, event.body.toString('base64')]);
-  // A head that nobody can read stands for a disk that takes no more.
+  // A head that cannot be read stands for a disk that takes no more.
   writeFileSync(join(folder, 'audit.head'), 'no JSON');
   tail.add('accepted', makeEvent({ id: 'msg_2' }));
   await until('the end', () => lines.length === 3);

@@ -2,7 +2,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Place } from '../../support/place.ts';
 import { skipped } from '../../support/requirements.ts';
-import { fits, SIZES } from './axe.ts';
+import { expectReadable, SIZES } from './axe.ts';
 import { lacksBrowser, launchBrowser, openPage, says } from './browser.ts';
 
 const LACK = lacksBrowser();
@@ -95,10 +95,10 @@ describe.skipIf(LACK !== null)(`replays and erasures in the console${skipped(LAC
       await says(other, '#replay tbody', /^No replay since the start/);
       await other.getByRole('button', { name: 'Count the events' }).click();
       await says(other, '#replay .pill', 'counted');
-      await fits(other, `replay ${width}`);
+      await expectReadable(other, `replay ${width}`);
       await other.locator('#tab-erasure').click();
       await says(other, '#erasure td[data-label=State]', 'can be cancelled');
-      await fits(other, `erasure ${width}`);
+      await expectReadable(other, `erasure ${width}`);
       await other.locator('#tab-replay').click();
       await other.getByRole('button', { name: /^Forget/ }).click();
     }

@@ -25,7 +25,7 @@ export const SIZES = [
 ] as const;
 
 /** Nothing stands out at the side, every text can be read, and axe finds nothing. */
-export async function fits(page: Page, name: string): Promise<void> {
+export async function expectReadable(page: Page, name: string): Promise<void> {
   const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   const [faint, found] = [await faintTexts(page), await findings(page)];
   expect({ name, overflow, faint, found }).toEqual({ name, overflow: 0, faint: [], found: [] });

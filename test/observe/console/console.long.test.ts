@@ -241,7 +241,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
   });
 
-  test('a receiver that is gone, and one whose config is wrong, are told of', async () => {
+  test('a receiver that is gone, and one whose config is wrong, are shown', async () => {
     const { receiver, place } = await start(['open']);
     const { page } = await openPage(browser, receiver);
     await says(page, '#state', 'Ready');
@@ -261,7 +261,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     await page.keyboard.press('p');
     await says(page, '#pause', 'Resume');
     await receiver.send(1);
-    // Whoever else asks sees it, and the paused page does not.
+    // Others that ask see it, and the paused page does not.
     const { page: other } = await openPage(browser, receiver);
     await says(other, '#tile-total', '1');
     expect(await page.locator('#tile-total').textContent()).toBe('0');
@@ -305,7 +305,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     [320, 'light'],
   ] as const;
 
-  test('it fits desktops and phones, in light and dark, and every text can be read', async () => {
+  test('it is usable on desktops and phones, in light and dark, and every text can be read', async () => {
     const { receiver } = await start([]);
     const name = 'labtest.order.with_a_rather_long_name_that_has_no_end_and_no_space_to_break_at.updated';
     await receiver.send([madeUpEvent(1, name), { id: `msg_${'long'.repeat(40)}`, body: INVALID }]);
@@ -323,7 +323,7 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     }
   });
 
-  test('it fits with letters of any width, at the widths where its layout changes', async () => {
+  test('no page is wider than the screen with characters of any width, at the widths where its layout changes', async () => {
     const { receiver } = await start([]);
     await receiver.send([madeUpEvent(1, 'labtest.order.updated'), { id: 'msg_invalid', body: INVALID }]);
     const { page } = await openPage(browser, receiver);

@@ -4,7 +4,7 @@ import { newDeliveryId } from '../../../src/sandbox/made-up-events.ts';
 import { TEAM, USER } from '../../support/events.ts';
 import { Place } from '../../support/place.ts';
 import { skipped } from '../../support/requirements.ts';
-import { fits } from './axe.ts';
+import { expectReadable } from './axe.ts';
 import { lacksBrowser, launchBrowser, openPage, says } from './browser.ts';
 
 const LACK = lacksBrowser();
@@ -46,7 +46,7 @@ describe.skipIf(LACK !== null)(`fields in the console${skipped(LACK)}`, () => {
       await says(page, '#schema-fields caption', /made\.up\.measured/);
       await says(page, '#schema-fields tbody', /\/data\/glucose ?decimal.*\/data\/hrv ?new/s);
       expect(await type.getAttribute('aria-expanded')).toBe('true');
-      await fits(page, `schema ${width}`);
+      await expectReadable(page, `schema ${width}`);
       await page.keyboard.press('Enter');
       expect(await page.locator('#schema-fields').isHidden()).toBe(true);
       expect(complaints).toEqual([]);

@@ -11,7 +11,7 @@ import { millrace, writeConfig } from '../../support/millrace.ts';
 import { skipped } from '../../support/requirements.ts';
 import { ServeProcess } from '../../support/serve-process.ts';
 import { until } from '../../support/until.ts';
-import { findings, fits, SIZES } from './axe.ts';
+import { findings, expectReadable, SIZES } from './axe.ts';
 import { lacksBrowser, launchBrowser, openPage, says } from './browser.ts';
 import { faintTexts } from './contrast.ts';
 
@@ -53,7 +53,7 @@ describe.skipIf(LACK !== null)(`events and files in the console${skipped(LACK)}`
     };
   });
 
-  test('an event is found by keyboard, and its way is told; axe finds nothing, on any size', async () => {
+  test('an event is found by keyboard, and its timeline is shown; axe finds nothing, on any size', async () => {
     await receiver.send(Array.from({ length: 60 }, (_, n) => ({ ...madeUpEvent(n), id: `msg_${n}` })));
     await receiver.drained();
     const invalid = Buffer.from(JSON.stringify({ event_type: '<b>made up</b>' }));
@@ -105,7 +105,7 @@ describe.skipIf(LACK !== null)(`events and files in the console${skipped(LACK)}`
       await other.locator('#tab-search').click();
       await other.getByRole('button', { name: 'Search', exact: true }).click();
       await until('rows', async () => (await other.locator('#search-table tbody tr').count()) === 50);
-      await fits(other, `${width}`);
+      await expectReadable(other, `${width}`);
       await other.locator('#search-table .link').first().click();
       await until('its timeline', async () => (await other.locator('#details-timeline li').count()) === 4);
       expect([width, await faintTexts(other)]).toEqual([width, []]);
@@ -180,7 +180,7 @@ describe.skipIf(LACK !== null)(`events and files in the console${skipped(LACK)}`
     for (const [width, colorScheme] of SIZES) {
       await page.setViewportSize({ width, height: 800 });
       await page.emulateMedia({ colorScheme });
-      await fits(page, `files ${width}`);
+      await expectReadable(page, `files ${width}`);
     }
 
     // More than one page holds, the newer of which were made of all the older.

@@ -48,7 +48,7 @@ test('the log says at once that deliveries are refused, then one line a minute w
       advice: [expect.stringContaining('set the clock of this machine')],
     },
   ]);
-  // A minute without any is silent, and the next one is told at once again.
+  // A minute without any is silent, and the next one is logged at once again.
   clock.advance(MINUTE);
   expect([lines.length, clock.pending]).toEqual([2, 0]);
   log.add('signature_missing', 'needs webhook-id');

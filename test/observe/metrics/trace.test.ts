@@ -123,7 +123,7 @@ describe('spans', () => {
   });
 
   test.each([
-    ['nobody collects them', {}],
+    ['no one collects them', {}],
     ['switched off', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1', OTEL_SDK_DISABLED: 'TRUE' }],
     ['sent elsewhere', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1', OTEL_TRACES_EXPORTER: 'none' }],
   ])('%s: there are none, and nothing to ask', async (_name, env) => {

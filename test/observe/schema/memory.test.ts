@@ -6,28 +6,28 @@ import { eventOf, Learner, TYPE } from './support.ts';
 
 const day = (n: number) => Date.UTC(2026, 0, n);
 const at = (n: number) => `2026-01-0${n}T00:00:00.000Z`;
-/** Letters, another each time. */
-const letters = (n: number) => String(n).replaceAll(/\d/g, (digit) => 'abcdefghij'[Number(digit)] ?? '');
+/** A word for each number, without digits. */
+const wordOf = (n: number) => String(n).replaceAll(/\d/g, (digit) => 'abcdefghij'[Number(digit)] ?? '');
 
 /** Five names, other ones each time. */
 const some = (nth: number) =>
-  Object.fromEntries(Array.from({ length: 5 }, (_, n) => [`w${letters(nth * 5 + n)}`, n]));
+  Object.fromEntries(Array.from({ length: 5 }, (_, n) => [`w${wordOf(nth * 5 + n)}`, n]));
 
 /** Nine names in capitals, other ones each time. */
 const capitals = (nth: number) =>
-  Object.fromEntries(Array.from({ length: 9 }, (_, n) => [`W${letters(nth * 9 + n)}`, { a: 1 }]));
+  Object.fromEntries(Array.from({ length: 9 }, (_, n) => [`W${wordOf(nth * 9 + n)}`, { a: 1 }]));
 
-test('the first event of a type is told as such, and each new field and kind once', () => {
+test('the first event of a type is reported as such, and each new field and kind once', () => {
   const learner = new Learner();
   learner.see(eventOf({ a: 1, b: { c: null } }), eventOf({ a: 1, b: { c: null } }));
-  expect(learner.told).toEqual([TYPE]);
+  expect(learner.reported).toEqual([TYPE]);
   learner.see(eventOf({ a: 2.5, b: { c: 'text', d: [] } }));
   // A fraction is a number as before, and nothing was known of what was null.
-  expect(learner.told.splice(1)).toEqual(['/b/d']);
+  expect(learner.reported.splice(1)).toEqual(['/b/d']);
   learner.see(eventOf({ a: 'text', b: { d: [{ e: true }] } }), eventOf({ a: 'again', b: [1] }));
-  expect(learner.told.splice(1)).toEqual(['/a text', '/b/d/*', '/b/d/*/e', '/b array', '/b/*']);
+  expect(learner.reported.splice(1)).toEqual(['/a text', '/b/d/*', '/b/d/*/e', '/b array', '/b/*']);
   learner.see(eventOf({ a: 'text', b: { d: [{ e: true }] } }), eventOf({ a: 'again', b: [1] }));
-  expect(learner.told).toEqual([TYPE]);
+  expect(learner.reported).toEqual([TYPE]);
 });
 
 test('what is reported: kinds with counts, shares, first and last seen', () => {
@@ -69,7 +69,7 @@ test('what is reported: kinds with counts, shares, first and last seen', () => {
 
 test.each([
   ['a UUID', '6b0e9a52-0000-4000-8000-0000000000ab'],
-  ['a UUID of letters', 'abcdefab-cdef-abcd-efab-cdefabcdefab'],
+  ['a UUID without digits 0 to 9', 'abcdefab-cdef-abcd-efab-cdefabcdefab'],
   ['a day', '2026-11-21'],
   ['a year behind a word', 'day_2026'],
   ['a number', '12345'],
@@ -101,7 +101,7 @@ test('names in capitals that were there from the start are fields with all that 
     learner.see(
       eventOf({ data: { VO2Max: n, BMI: { value: n / 4, unit: 'x' } } }, { receivedAt: day(n + 1) }),
     );
-  expect(learner.told).toEqual([TYPE]);
+  expect(learner.reported).toEqual([TYPE]);
   const fields = reportOf(learner.memory, true).types[0]?.fields ?? [];
   expect(fields.map(({ path }) => path).sort()).toEqual([
     '/data',
@@ -115,24 +115,24 @@ test('names in capitals that were there from the start are fields with all that 
   expect(learner.memory.fields).toBe(5);
   // One that comes later is news, once it is known to be a field.
   for (let n = 0; n < 30; n += 1) learner.see(eventOf({ data: { VO2Max: n, BMI: { value: 1.5 }, HRV: 1 } }));
-  expect(learner.told).toEqual([TYPE, '/data/*', '/data/HRV']);
+  expect(learner.reported).toEqual([TYPE, '/data/*', '/data/HRV']);
 });
 
-test('an object of many plain names has fields, in the first event and later; a new one is told', () => {
+test('an object of many plain names has fields, in the first event and later; a new one is reported', () => {
   const learner = new Learner();
-  const plain = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`plain${letters(n)}`, 1]));
+  const plain = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`plain${wordOf(n)}`, 1]));
   learner.see(eventOf({ data: plain }));
   expect(learner.paths()).toHaveLength(31);
   for (let n = 0; n < 30; n += 1) learner.see(eventOf({ data: plain }));
   learner.see(eventOf({ data: { ...plain, glucose: 1 } }));
-  expect(learner.told).toEqual([TYPE, '/data/glucose']);
-  // A release that adds as many again says nothing of names that go on changing.
-  const more = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`more${letters(n)}`, { value: 1 }]));
+  expect(learner.reported).toEqual([TYPE, '/data/glucose']);
+  // A release that adds as many again says nothing of names that keep changing.
+  const more = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`more${wordOf(n)}`, { value: 1 }]));
   learner.see(eventOf({ data: { ...plain, ...more } }));
   expect(learner.paths()).toHaveLength(1 + 30 + 1 + 80);
 });
 
-test('names of few objects are not yet those of a map, many that go on changing are', () => {
+test('names of few objects are not yet those of a map, many that keep changing are', () => {
   const learner = new Learner();
   for (let n = 0; n < 19; n += 1) learner.see(eventOf({ map: some(n) }));
   expect(learner.paths()).toHaveLength(1 + 95);
@@ -182,10 +182,10 @@ test('foods of a meal are data whatever they are called, as the service document
   ]);
 });
 
-test('names that do not stop coming are folded, with what was told of them; what stands beside stays', () => {
+test('names that do not stop coming are folded, with what was counted of them; what stands beside stays', () => {
   const learner = new Learner();
   for (let n = 0; n < 40; n += 1)
-    learner.see(eventOf({ owner: 1, map: { [`${letters(n)}x`]: { weight: n } } }));
+    learner.see(eventOf({ owner: 1, map: { [`${wordOf(n)}x`]: { weight: n } } }));
   expect(learner.paths()).toEqual(['/map', '/map/*', '/map/*/weight', '/owner']);
   const [, , , values] = learner.memory.types.get(TYPE)?.root.all() ?? [];
   expect([values?.path, values?.seen, values?.kinds.object]).toEqual(['/map/*', 40, 40]);
@@ -217,10 +217,10 @@ test('ids in a type are folded, and types are bounded', () => {
   expect(learner.memory.isFull).toBe(false);
   learner.see(eventOf({}, { type: 'one.more' }));
   expect(learner.memory.isFull).toBe(true);
-  expect(learner.told).toEqual(['raw.*.created', TYPE]);
+  expect(learner.reported).toEqual(['raw.*.created', TYPE]);
 });
 
-test('fields are bounded, of a type and of all; what is remembered goes on being counted', () => {
+test('fields are bounded, of a type and of all; what is remembered is still counted', () => {
   const learner = new Learner({ types: 10, fieldsOfType: 3, fields: 5 });
   const six = { aa: 1, bb: { cc: 1, dd: 1 }, ee: [1], ff: 1 };
   learner.see(eventOf(six), eventOf(six), eventOf(six, { type: 'other' }));
@@ -297,15 +297,15 @@ test('nothing of a value is kept, nor a name that is data; what is kept is read 
       learner.see(...documents.map((one) => eventOf(one)));
       const text = textOf(learner.memory);
       const report = JSON.stringify(reportOf(learner.memory, true));
-      expect(`${text}${report}${learner.told.join()}`).not.toMatch(/Secret|9\D?8\D?7\D?6\D?5/);
+      expect(`${text}${report}${learner.reported.join()}`).not.toMatch(/Secret|9\D?8\D?7\D?6\D?5/);
       expect(textOf(restoreMemory(text))).toBe(text);
       expect(learner.memory.fields).toBe(learner.paths().length);
       // Again, and nothing is new.
-      const before = learner.told.length;
+      const before = learner.reported.length;
       const again = learner.paths();
       learner.see(...documents.map((one) => eventOf(one)));
       if (JSON.stringify(again) === JSON.stringify(learner.paths()))
-        expect(learner.told).toHaveLength(before);
+        expect(learner.reported).toHaveLength(before);
     }),
     { numRuns: 100 },
   );

@@ -3,7 +3,7 @@ import { type Json, tableOf } from '../../tables/infer-support.ts';
 import { eventOf, Learner } from './support.ts';
 
 /** Plain words, none of which a format of the service has. */
-const WORDS = Array.from('abcdefghijklmnopqrstuvwxyz').map((letter) => `${letter}orm`);
+const WORDS = Array.from('abcdefghijklmnopqrstuvwxyz').map((first) => `${first}orm`);
 const word = (n: number): string => `${WORDS[n % WORDS.length]}_${WORDS[Math.floor(n / WORDS.length)]}`;
 
 /** Members of one object, by the number of the document. */

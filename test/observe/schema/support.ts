@@ -10,13 +10,13 @@ export function eventOf(document: unknown, changes: Partial<Event> = {}): Event 
   return makeEvent({ type: TYPE, body: Buffer.from(JSON.stringify(document)), ...changes });
 }
 
-/** A memory, and what it told: `path`, or `path kind`. */
+/** A memory, and what it reported: `path`, or `path kind`. */
 export class Learner {
-  readonly told: string[] = [];
+  readonly reported: string[] = [];
   readonly memory: SchemaMemory;
 
   constructor(bounds?: ConstructorParameters<typeof SchemaMemory>[1]) {
-    this.memory = new SchemaMemory((first) => this.told.push(nameOf(first)), bounds);
+    this.memory = new SchemaMemory((first) => this.reported.push(nameOf(first)), bounds);
   }
 
   see(...events: readonly Event[]): void {

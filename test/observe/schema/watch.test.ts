@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../support/folders.ts';
 import { until } from '../../support/until.ts';
 import { eventOf, TYPE } from './support.ts';
 
-const NOBODY = { stored: () => undefined, storedInvalid: () => undefined };
+const SILENT = { stored: () => undefined, storedInvalid: () => undefined };
 
 interface Line {
   readonly level: string;
@@ -45,7 +45,7 @@ async function start(path: string, { settings = { enabled: true, alertTo: null }
     ]),
   ) as unknown as SinkLog;
   const live = { settings };
-  const watch: SchemaWatch = await SchemaWatch.open(NOBODY, {
+  const watch: SchemaWatch = await SchemaWatch.open(SILENT, {
     clock: clock ?? systemClock,
     log,
     store: journal,
@@ -55,43 +55,43 @@ async function start(path: string, { settings = { enabled: true, alertTo: null }
   });
   const ingest = new GuardedIngest(journal, () => false, watch);
   const accept = (...events: Event[]) => Promise.all(events.map((event) => ingest.accept(event)));
-  const told = () => lines.filter(({ type }) => type !== undefined);
+  const news = () => lines.filter(({ type }) => type !== undefined);
   const stop = async () => {
     await watch.stop();
     await journal.close();
   };
-  return { journal, watch, accept, lines, told, stop, live };
+  return { journal, watch, accept, lines, news, stop, live };
 }
 
 const field = (path: string) => (line: Line) => Array.isArray(line.fields) && line.fields.includes(path);
 
-test('what is new is told once: not when it comes twice, nor after a restart', async () => {
+test('what is new is logged once: not when it comes twice, nor after a restart', async () => {
   const path = await temporaryFolder();
   const one = await start(path);
   await one.accept(eventOf({ a: 1 }), eventOf({ a: 2 }));
-  await until('the type', () => one.told().length === 1);
+  await until('the type', () => one.news().length === 1);
   await one.accept(eventOf({ a: 1, b: 1 }), eventOf({ a: 1, b: 2 }));
-  await until('the field', () => one.told().some(field('/b')));
+  await until('the field', () => one.news().some(field('/b')));
   await one.stop();
-  expect(one.told()).toEqual([
+  expect(one.news()).toEqual([
     { level: 'info', message: 'first event of this type', type: TYPE, fields: 1 },
     { level: 'info', message: 'events of this type have more fields', type: TYPE, fields: ['/b'] },
   ]);
   const two = await start(path);
   await two.accept(eventOf({ a: 1, b: 1 }), eventOf({ a: 1, c: 1 }));
-  await until('the next field', () => two.told().some(field('/c')));
+  await until('the next field', () => two.news().some(field('/c')));
   await two.stop();
-  expect(two.told()).toHaveLength(1);
+  expect(two.news()).toHaveLength(1);
   expect(two.watch.report().types[0]).toMatchObject({ events: 6, looked_at: 6 });
 });
 
 test('a new field of a type that is well known is a warning, and so is another kind of value', async () => {
-  const { accept, told, stop } = await start(await temporaryFolder());
+  const { accept, news, stop } = await start(await temporaryFolder());
   await accept(...Array.from({ length: 25 }, () => eventOf({ a: 1 })));
-  await until('the type', () => told().length === 1);
+  await until('the type', () => news().length === 1);
   await accept(eventOf({ a: 'text', b: 1 }));
-  await until('the change', () => told().length === 2);
-  expect(told()[1]).toEqual({
+  await until('the change', () => news().length === 2);
+  expect(news()[1]).toEqual({
     level: 'warn',
     message: 'events of this type have changed',
     type: TYPE,
@@ -101,38 +101,38 @@ test('a new field of a type that is well known is a warning, and so is another k
   await stop();
 });
 
-test('what was accepted and not looked at before a crash is looked at after it; what was told may be told again', async () => {
+test('what was accepted and not looked at before a crash is looked at after it; what was logged may be logged again', async () => {
   const path = await temporaryFolder();
-  // As after kill -9: nothing of the memory is told or kept, and the events are durable.
+  // As after kill -9: nothing of the memory is logged or kept, and the events are durable.
   const first = await start(path);
   first.live.settings = { enabled: false, alertTo: null };
   await first.accept(eventOf({ a: 1 }));
   await first.journal.close();
   const one = await start(path);
-  await until('the type', () => one.told().length === 1);
+  await until('the type', () => one.news().length === 1);
   await until('it is kept', async () => (await one.journal.checkpoints.load('schema.seq')) === '1');
   one.live.settings = { enabled: false, alertTo: null };
   await one.accept(eventOf({ a: 1, b: 1 }));
   await one.journal.close();
   const two = await start(path);
-  await until('the field', () => two.told().some(field('/b')));
+  await until('the field', () => two.news().some(field('/b')));
   await two.stop();
   const three = await start(path);
   await three.accept(eventOf({ a: 1, b: 1 }));
   await three.stop();
-  expect(three.told()).toEqual([]);
+  expect(three.news()).toEqual([]);
 });
 
-test('off it remembers nothing new, and on again it goes on with what it knew', async () => {
-  const { accept, told, stop, live, watch } = await start(await temporaryFolder());
+test('off it remembers nothing new, and on again it continues with what it knew', async () => {
+  const { accept, news, stop, live, watch } = await start(await temporaryFolder());
   await accept(eventOf({ a: 1 }));
-  await until('the type', () => told().length === 1);
+  await until('the type', () => news().length === 1);
   live.settings = { enabled: false, alertTo: null };
   await accept(eventOf({ b: 1 }), eventOf({ c: 1 }, { type: 'another' }));
   expect(watch.report()).toMatchObject({ enabled: false, types: [{ events: 1 }] });
   live.settings = { enabled: true, alertTo: null };
   await accept(eventOf({ a: 1, d: 1 }));
-  await until('the field', () => told().some(field('/d')));
+  await until('the field', () => news().some(field('/d')));
   await stop();
   expect(watch.report().types.map(({ type }) => type)).toEqual([TYPE]);
 });
@@ -194,7 +194,7 @@ test('in a flood some of each type are looked at, and the rest are counted', asy
   await stop();
 });
 
-test('a memory that cannot be read is said, and begins anew', async () => {
+test('a memory that cannot be read is logged, and starts empty', async () => {
   const path = await temporaryFolder();
   const one = await start(path);
   await one.journal.checkpoints.save('schema', '{"version":1,"types":[{"type":');
