@@ -21,7 +21,7 @@ const TYPES = [
   'labtest.order.updated',
   'lab_report.parsing_job.created',
   'provider.connection.created',
-  'something.nobody.knows',
+  'something.never.documented',
 ];
 /** Senders at the same time. */
 const LANES = 16;

@@ -38,7 +38,7 @@ test('the metrics say what has happened, by bounded labels only', async () => {
   const { receiver } = await start(['open']);
   await receiver.send(6, 0, MEAL);
   await receiver.send(1, 6, 'labtest.order.updated');
-  await receiver.send(1, 7, 'something.nobody.knows');
+  await receiver.send(1, 7, 'something.never.documented');
   const [old, { id, body }] = [madeUpEvent(8, MEAL), madeUpEvent(9, MEAL)];
   expect((await receiver.post(old.body, { id: old.id, secret: OLD_SECRET })).status).toBe(202);
   expect((await receiver.post(body, { id })).status).toBe(202);
