@@ -5,7 +5,7 @@ import { OPEN_FOLDER } from '../core/archive.ts';
 import type { NewManifestLine } from '../core/archive-manifest.ts';
 import { chainPrefix, COMPACTIONS } from './segments.ts';
 import { folderError, messageOf, MillraceError } from '../core/errors.ts';
-import { removeForGood } from '../core/objects.ts';
+import { removePermanently } from '../core/objects.ts';
 import type { OpenProof } from '../core/proof.ts';
 import { SILENT } from '../core/sink.ts';
 import type { ObjectStore } from '../core/storage.ts';
@@ -128,7 +128,7 @@ export async function holdStore(
         removeEach(files, AT_ONCE, async (file) => {
           if (!andVersions && (await store.delete(file, versions?.get(file))) === 'changed')
             return [REPLACED];
-          const kept = andVersions ? await removeForGood(store, [file]) : [];
+          const kept = andVersions ? await removePermanently(store, [file]) : [];
           onRemoved?.();
           return kept;
         }),

@@ -1,4 +1,4 @@
-import { parseSegmentKey, type Segment, SEGMENTS } from '../core/archive-segments.ts';
+import { parseSegmentKey, type Segment, SEGMENTS } from './segments.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { isMissing } from '../core/objects.ts';
 import { isStoreUrl } from '../core/place.ts';

@@ -8,7 +8,7 @@ import type { ExportOptions, ExportSummary } from '../export/options.ts';
 import { runExport } from '../export/run.ts';
 import { formatAmount } from '../lib/amount.ts';
 import { formatDuration, parseBytes, parseDuration } from '../lib/units.ts';
-import { describeDrift, describeLeft } from '../tables/learned/drift.ts';
+import { describeDrift, describeExtraField } from '../tables/learned/drift.ts';
 import { TABLES, type Tables } from '../tables/tables.ts';
 import { note, print, printResult, usageError, type Io } from './io.ts';
 import { storageOf, withPlaces } from './places.ts';
@@ -157,7 +157,7 @@ async function exportTo(paths: readonly string[], options: Options, io: Io): Pro
         places,
         tables,
         ...fileReports(status),
-        onUnknown: (...left) => name(describeLeft(...left)),
+        onUnknown: (...left) => name(describeExtraField(...left)),
         opener: () => openerOf(options, io),
         signal: io.signal,
         ...changes,

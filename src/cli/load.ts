@@ -6,7 +6,7 @@ import { formatDuration, parseDuration } from '../lib/units.ts';
 import type { Database } from '../tables/database/database.ts';
 import type { LoadOptions, LoadSummary } from '../export/load/options.ts';
 import { runLoad } from '../export/load/run.ts';
-import { describeDrift, describeLeft } from '../tables/learned/drift.ts';
+import { describeDrift, describeExtraField } from '../tables/learned/drift.ts';
 import type { Tables } from '../tables/tables.ts';
 import { fileReports, some } from './file-reports.ts';
 import { closing, type Io, printResult, usageError } from './io.ts';
@@ -168,7 +168,7 @@ function reporting(io: Io): Reporting {
   };
   return {
     ...fileReports(status),
-    onUnknown: (...left) => noteOnce(describeLeft(...left)),
+    onUnknown: (...left) => noteOnce(describeExtraField(...left)),
     onWithoutTable: (type) =>
       noteOnce(`events of type ${type} have no table of their own; they are in events`),
   };

@@ -12,14 +12,14 @@ import {
   LONGEST_ELEMENT,
   type ShapeProgress,
   shapeText,
-} from '../../tables/ndjson/shape-text.ts';
-import { describeDrift, describeLeft, Drift, type TableDrift } from '../../tables/learned/drift.ts';
-import { TABLES, type Tables } from '../../tables/tables.ts';
-import { type Io, note, print, usageError } from '../io.ts';
-import { commandOf, oneOf, type OptionsOf, readBy, repeated, required, textOr } from '../options.ts';
-import { owningFolder } from '../own-folder.ts';
-import { StatusLine } from '../status-line.ts';
-import { tableOption, TABLES_OPTION, tablesOf } from '../tables-option.ts';
+} from '../tables/ndjson/shape-text.ts';
+import { describeDrift, describeExtraField, Drift, type TableDrift } from '../tables/learned/drift.ts';
+import { TABLES, type Tables } from '../tables/tables.ts';
+import { type Io, note, print, usageError } from './io.ts';
+import { commandOf, oneOf, type OptionsOf, readBy, repeated, required, textOr } from './options.ts';
+import { owningFolder } from './own-folder.ts';
+import { StatusLine } from './status-line.ts';
+import { tableOption, TABLES_OPTION, tablesOf } from './tables-option.ts';
 
 const HELP = `
 Examples:
@@ -166,7 +166,7 @@ async function shape(
       signal: io.signal,
       write,
       onReject,
-      onUnknown: (...left) => name(describeLeft(...left)),
+      onUnknown: (...left) => name(describeExtraField(...left)),
       onProgress: (state) => status.show(() => `${summary(state)}${status.pace(read, size, rowsIn(state))}`),
       onMet: (fields) => fields.forEach((one) => drift.add(one)),
     },

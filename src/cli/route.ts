@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Config } from '../config/config.ts';
-import { messageOf } from '../core/errors.ts';
 import { explain, type ExplainedEvent, renderExplanation } from '../deliver/routes/explain.ts';
 import { compileRoutes } from '../deliver/routes/table.ts';
 import { unknownNames } from '../config/redactions.ts';

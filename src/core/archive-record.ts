@@ -4,7 +4,7 @@ import { isRecord } from '../lib/is-record.ts';
 import { BACKSLASH, CLOSE_BRACE, OPEN_BRACE, QUOTE } from '../lib/json-text.ts';
 import type { ArchiveRecord } from './archive.ts';
 import { deliveryIdOf } from './delivery-id.ts';
-import type { TakenOut } from './erasure.ts';
+import type { RemovedEvent } from './erasure.ts';
 import type { Event } from './event.ts';
 
 const LINE_FEED = 10;
@@ -32,7 +32,7 @@ export function eventOfRecord(record: ArchiveRecord, body: Buffer): Event {
 }
 
 /** The event of a record that an erasure removes. */
-export function takenOut(record: ArchiveRecord, body: Buffer): TakenOut {
+export function removedEventOf(record: ArchiveRecord, body: Buffer): RemovedEvent {
   const { source, id, user_id: user, event_type: type } = record;
   return { source, id: deliveryIdOf(id), user, type, bodyHash: hash('sha256', body, 'binary') };
 }

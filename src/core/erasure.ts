@@ -46,7 +46,7 @@ export interface LeftItem {
 }
 
 /** An event that a store removes. */
-export interface TakenOut extends Pick<Event, 'source' | 'id' | 'user' | 'type'> {
+export interface RemovedEvent extends Pick<Event, 'source' | 'id' | 'user' | 'type'> {
   /** SHA-256, one character a byte. */
   readonly bodyHash: string;
 }
@@ -61,7 +61,7 @@ export interface ErasureRun {
   record(item: ErasedItem): Promise<void>;
   leave(item: LeftItem): void;
   /** Makes the journal forget the hashes of these events, which may be gone from it. To be called before they are removed. */
-  forget?(events: readonly TakenOut[]): Promise<void>;
+  forget?(events: readonly RemovedEvent[]): Promise<void>;
   /** Whether there is a log of receipts: the entries of sealed records must be read before their keys are destroyed. */
   readonly hasLog?: boolean;
   /** Shows an opener every sealed record of the archive that the store has the keys of; absent where that archive is unknown. */
@@ -235,7 +235,7 @@ export interface Erasures {
 }
 
 /** The left item of an error. */
-export function leftBy(
+export function leftItemOf(
   store: string,
   item: string,
   subjects: readonly { readonly request: string }[],

@@ -74,7 +74,7 @@ export interface EventHead {
   /** Of a log whose sinks do not stand at one seq each: the sinks that have not had it. */
   readonly waits?: readonly string[];
   /** Whether it can be a retry of another event; missing: if `only` is set. */
-  readonly isPutBack?: boolean;
+  readonly mayBeRetry?: boolean;
 }
 
 /**

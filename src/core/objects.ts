@@ -12,7 +12,7 @@ export async function readWhole(store: ObjectStore, key: string, signal?: AbortS
  * Deletes objects permanently, with their old versions.
  * @returns what the store keeps all the same, and why
  */
-export async function removeForGood(
+export async function removePermanently(
   store: ObjectStore,
   keys: readonly string[],
   signal?: AbortSignal,
@@ -39,7 +39,7 @@ export async function timeAt(store: ObjectStore, signal?: AbortSignal): Promise<
     if (made === null) throw new StorageError('missing', `${store.url}/${key} was removed at once`);
     return made.modifiedAt;
   } finally {
-    await removeForGood(store, [key], signal);
+    await removePermanently(store, [key], signal);
   }
 }
 

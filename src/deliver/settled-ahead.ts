@@ -108,7 +108,10 @@ export class SettledAhead {
 /** Null when the log has nothing of the sink. */
 export async function settledAheadOf(
   sink: string,
-  { journal, routes }: { readonly journal: FeedLog | Pick<KeptLog, 'ahead'>; readonly routes?: CurrentRoutes },
+  {
+    journal,
+    routes,
+  }: { readonly journal: FeedLog | Pick<KeptLog, 'ahead'>; readonly routes?: CurrentRoutes },
 ): Promise<SettledAhead | null> {
   const ahead = 'ahead' in journal ? await journal.ahead(sink) : null;
   if (ahead === null || (ahead.note === null && ahead.died.length === 0)) return null;

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { MillraceError } from '../core/errors.ts';
-import { readWhole, removeForGood } from '../core/objects.ts';
+import { readWhole, removePermanently } from '../core/objects.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { isRecord } from '../lib/is-record.ts';
 import { temporaryName, type WrittenFile } from './outputs.ts';
@@ -80,7 +80,7 @@ export class ExportStore extends ExportTarget {
     for await (const line of linesInStore(this.store)) if ((number += 1) > this.#lines) later.push(line);
     const removed = new Set(later.flatMap((line) => exportStep.parse(JSON.parse(line)).removes));
     const own = files.map(({ file }) => file).filter((file) => removed.has(file));
-    await removeForGood(this.store, own, signal);
+    await removePermanently(this.store, own, signal);
     throw this.#inUse(later[0] ?? '{}');
   }
 
@@ -89,7 +89,7 @@ export class ExportStore extends ExportTarget {
   }
 
   remove(files: readonly string[], signal: AbortSignal): Promise<readonly string[]> {
-    return removeForGood(this.store, files, signal);
+    return removePermanently(this.store, files, signal);
   }
 }
 

@@ -4,7 +4,7 @@ import { APPENDED, asideAnswer, type Batch } from './batch.ts';
 import type { SeenIds } from './dedup.ts';
 import type { RowNote, StoreBase } from './events.ts';
 import { HourTally } from './hour-counts.ts';
-import { bodyHashOf, knownBy } from './identity.ts';
+import { bodyHashOf, eventHashesOf } from './identity.ts';
 import { entryOfRecordAt } from './receipt-entries.ts';
 import type { RecentEntries } from './receipt-feed.ts';
 import { entryRecord, NO_ID, partsAt, type EventHashes, type RecordParts } from './segments/format.ts';
@@ -104,7 +104,10 @@ function addEntry(frame: Frame, entry: string, { receivedAt }: RecordParts): num
 
 /** @param key replaces the event's id, where the source gives one */
 function identify(identity: Buffer, bodyHash: string, key: string | undefined): EventHashes {
-  return knownBy(key === undefined ? identity : identityOf(sourceAndId(identity).source, key), bodyHash);
+  return eventHashesOf(
+    key === undefined ? identity : identityOf(sourceAndId(identity).source, key),
+    bodyHash,
+  );
 }
 
 /** The reasons as JSON, the reused id first. */

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { messageKey } from '../core/delivery-id.ts';
-import type { TakenOut } from '../core/erasure.ts';
+import type { RemovedEvent } from '../core/erasure.ts';
 import { DIGEST_BYTES, KEY_BYTES, type EventHashes } from './segments/format.ts';
 import { identityOf } from './segments/records.ts';
 
@@ -9,16 +9,16 @@ import { identityOf } from './segments/records.ts';
  * not stored: someone with the journal cannot try guesses of a body without knowing the id of its delivery.
  * @param identity source and id, as `identityOf` joins them
  */
-export function knownBy(identity: string | Uint8Array, bodyHash: string): EventHashes {
+export function eventHashesOf(identity: string | Uint8Array, bodyHash: string): EventHashes {
   const whole = hash('sha256', identity, 'binary');
   const key = whole.slice(0, KEY_BYTES);
   return { key, digest: digestOf(whole.slice(KEY_BYTES) + bodyHash, DIGEST_BYTES) };
 }
 
 /** The hashes an event may have here: it came as a delivery, or from a source that has keys of its own. */
-export function possibleHashes({ bodyHash, ...event }: TakenOut): readonly EventHashes[] {
+export function possibleHashes({ bodyHash, ...event }: RemovedEvent): readonly EventHashes[] {
   const { source, id } = event;
-  return [id, messageKey(event)].map((key) => knownBy(identityOf(source, key), bodyHash));
+  return [id, messageKey(event)].map((key) => eventHashesOf(identityOf(source, key), bodyHash));
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { ErasureRun, Subject, TakenOut } from '../core/erasure.ts';
+import type { ErasureRun, Subject, RemovedEvent } from '../core/erasure.ts';
 import type { Remote } from '../lib/remote.ts';
 import type { EraseStep } from './erase.ts';
 import { possibleHashes } from './identity.ts';
@@ -61,7 +61,7 @@ export async function performSteps(
 }
 
 /** Forgets the ids of events that other stores erase. */
-export async function forgetEvents(eraser: RemoteEraser, events: readonly TakenOut[]): Promise<void> {
+export async function forgetEvents(eraser: RemoteEraser, events: readonly RemovedEvent[]): Promise<void> {
   for (let at = 0; at < events.length; at += FORGET_AT_ONCE)
     await eraser.forgetIds(events.slice(at, at + FORGET_AT_ONCE).flatMap(possibleHashes));
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts';
-import type { ErasableStore, ErasureRun, Subject, TakenOut } from '../core/erasure.ts';
+import type { ErasableStore, ErasureRun, Subject, RemovedEvent } from '../core/erasure.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Event, JournalEvent } from '../core/event.ts';
 import type { AppendResult, IngestOptions, IsErased, InvalidReason } from '../core/ingest.ts';
@@ -268,7 +268,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   /** Forgets the ids of events that other stores erase; their records may be gone from here. */
-  async forget(events: readonly TakenOut[]): Promise<void> {
+  async forget(events: readonly RemovedEvent[]): Promise<void> {
     await forgetEvents(this.#store.eraser, events);
   }
 

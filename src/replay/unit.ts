@@ -1,5 +1,5 @@
 import type { Event } from '../core/event.ts';
-import type { Redaction } from '../core/redaction.ts';
+import type { Redaction } from '../core/route.ts';
 import type { SelectResult } from './selection.ts';
 
 /**

@@ -67,7 +67,7 @@ export function delivering(
     plan,
     feeds: {
       ...parts,
-      journal,
+      logOf: (sink) => journal.logOf(sink),
       retry: { initial: 10, max: 100, giveUpAfter: 0 },
       maxPending: 50,
       maxPendingBytes: 1e6,

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { openDatabase } from '../../src/journal/database.ts';
 import { SeenIds, type DedupResult } from '../../src/journal/dedup.ts';
-import { possibleHashes, bodyHashOf, knownBy } from '../../src/journal/identity.ts';
+import { possibleHashes, bodyHashOf, eventHashesOf } from '../../src/journal/identity.ts';
 import { NO_ID, type EventHashes } from '../../src/journal/segments/format.ts';
 import { identityOf } from '../../src/journal/segments/records.ts';
 import { Transactions } from '../../src/journal/transactions.ts';
@@ -12,7 +12,7 @@ import { temporaryFolder } from '../support/folders.ts';
 
 const WEEK = 7 * 86_400_000;
 function named(id: string, source = 'webhooks', body = `body of ${id}`): EventHashes {
-  return knownBy(identityOf(source, id), bodyHashOf(Buffer.from(body)));
+  return eventHashesOf(identityOf(source, id), bodyHashOf(Buffer.from(body)));
 }
 
 /** What stands in the records of the segments: all that was added with a seq. */

@@ -219,12 +219,14 @@ async function runBeside(text: string): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
+async function packagesIn(file: string): Promise<Record<string, { version: string }>> {
+  return (JSON.parse(await readFile(file, 'utf8')) as { packages: Record<string, { version: string }> })
+    .packages;
+}
+
 test.skipIf(lack !== null)(
   `it pins the versions that were tested, and no package of development${skipped(lack)}`,
   async () => {
-    const packagesIn = async (file: string) =>
-      (JSON.parse(await readFile(file, 'utf8')) as { packages: Record<string, { version: string }> })
-        .packages;
     const locked = await packagesIn(join(ROOT, 'package-lock.json'));
     const pinned = await packagesIn(join(installed, 'node_modules/millrace/npm-shrinkwrap.json'));
     const differing = Object.keys(pinned).filter((path) => pinned[path]?.version !== locked[path]?.version);

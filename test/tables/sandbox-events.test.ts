@@ -83,9 +83,7 @@ test('everything the sandbox sends becomes rows without a reject, and the newest
     }
   }
   // Only undocumented types and fields are left.
-  expect([...types].filter((type) => !typed.has(type))).toEqual([
-    'something.never.documented',
-  ]);
+  expect([...types].filter((type) => !typed.has(type))).toEqual(['something.never.documented']);
   expect([...inExtra].toSorted()).toEqual(['id', 'note', 'sequence']);
 
   const sql = await loaded(events, 'orders');

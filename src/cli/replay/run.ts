@@ -15,7 +15,7 @@ import { Checkpoint } from '../../replay/checkpoint.ts';
 import type { Counts } from '../../replay/counts.ts';
 import { forgetFinished, noteFinished } from '../../replay/finished.ts';
 import { Replay } from '../../replay/replay.ts';
-import type { Problem, ReadCounts } from '../../replay/unit.ts';
+import type { Problem } from '../../replay/unit.ts';
 import { openStore } from '../../storage/open.ts';
 import { ActivityReport } from '../activity-report.ts';
 import { AdminClient } from '../admin-client.ts';

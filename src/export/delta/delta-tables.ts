@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { MillraceError } from '../../core/errors.ts';
-import { removeForGood } from '../../core/objects.ts';
+import { removePermanently } from '../../core/objects.ts';
 import type { ObjectStore } from '../../core/storage.ts';
 import { type Action, type AddFile, keyOf, pathOf, removalOf, statsOfRows } from './actions.ts';
 import { DeltaLog, forgetBefore } from './log.ts';
@@ -224,7 +224,7 @@ export class DeltaTables {
       const key = keyOf(path);
       return key !== null && removes.includes(originOf(key)) ? [log.prefix + key] : [];
     });
-    await removeForGood(log.store, gone, signal);
+    await removePermanently(log.store, gone, signal);
     if (version !== null) await forgetBefore(log, version, signal);
   }
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { isMissing, nullIfMissing, readWhole, removeForGood } from '../../core/objects.ts';
+import { isMissing, nullIfMissing, readWhole, removePermanently } from '../../core/objects.ts';
 import type { ObjectStore } from '../../core/storage.ts';
 import { type Action, ENGINE, parseCommit } from './actions.ts';
 import { readCheckpoint, writeCheckpoint } from './checkpoint.ts';
@@ -194,5 +194,5 @@ export async function forgetBefore(log: DeltaLog, version: number, signal?: Abor
     if (of !== undefined && Number(of) < version) old.push(key);
   }
   // The oldest first, so that the rest has no gap after a crash.
-  return removeForGood(log.store, old, signal);
+  return removePermanently(log.store, old, signal);
 }

@@ -28,7 +28,7 @@ export interface ShapeMealsOptions extends Omit<
   'tables' | 'onList' | 'onMember' | 'signal'
 > {
   /** Also gets the elements of the list, before it is known whether the document is whole. */
-  readonly onMeals?: OnMeals | undefined;
+  readonly onElements?: OnElements | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -37,17 +37,17 @@ export interface ShapeMealsOptions extends Omit<
  * discarded: an answer that is not one whole document does not say what there is.
  * @throws ServiceError, `answer_malformed` for such an answer; what `shapeText` throws
  */
-export async function shapeMeals(
+export async function shapeDocument(
   service: ServiceClient,
   { user, provider, start, end }: Omit<Task, 'index'>,
-  { onMeals, ...options }: ShapeMealsOptions,
+  { onElements, ...options }: ShapeMealsOptions,
 ): Promise<ShapeProgress> {
   const range = { start, end, ...(provider === null ? {} : { provider }) };
   const answer = await service.users.meals(user, range, { signal: options.signal });
   const document = notEmpty(answer, user);
   let hasList = false;
   const beside: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
-  const shaped = await shapeText(onMeals === undefined ? document : handingOver(document, onMeals), {
+  const shaped = await shapeText(onElements === undefined ? document : handingOver(document, onElements), {
     ...options,
     tables: MEAL_TABLES,
     onList: (name) => (hasList ||= name === RESOURCE.list),
@@ -83,10 +83,10 @@ async function* notEmpty(document: AsyncIterable<Buffer>, user: string): AsyncGe
 }
 
 /** Gets the exact bytes of some elements; the next part of the document is read once it has resolved. */
-export type OnMeals = (meals: readonly Buffer[]) => Promise<void>;
+export type OnElements = (meals: readonly Buffer[]) => Promise<void>;
 
 /** The same document, whose list is handed over element by element. `shapeText` reports what is not valid. */
-async function* handingOver(document: AsyncIterable<Buffer>, onMeals: OnMeals): AsyncGenerator<Buffer> {
+async function* handingOver(document: AsyncIterable<Buffer>, onElements: OnElements): AsyncGenerator<Buffer> {
   const elements: Buffer[] = [];
   let inList = false;
   const scanner = new ElementScanner({
@@ -98,7 +98,7 @@ async function* handingOver(document: AsyncIterable<Buffer>, onMeals: OnMeals): 
     onFault: () => undefined,
   });
   const handOver = async (): Promise<void> => {
-    if (elements.length > 0) await onMeals(elements.splice(0));
+    if (elements.length > 0) await onElements(elements.splice(0));
   };
   for await (const chunk of document) {
     scanner.push(chunk);

@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { RowFiles } from '../../tables/ndjson/row-files.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { readState, writeState } from '../../lib/work-folder.ts';
-import { MEAL_TABLES, shapeMeals, type OnMeals } from './document.ts';
+import { MEAL_TABLES, shapeDocument, type OnElements } from './document.ts';
 import type { Task } from './plan.ts';
 
 /** The result of a finished task, in its folder beside its rows. */
@@ -24,7 +24,7 @@ export function finishedTask(folder: string): TaskResult | null {
 
 export interface PullExtras {
   /** Also gets the elements of each attempt, before the task is finished. */
-  readonly onMeals?: OnMeals | undefined;
+  readonly onElements?: OnElements | undefined;
   /** Columns of every row that are not in the answer, beside `user_id`. */
   readonly given?: Readonly<Record<string, string>>;
 }
@@ -32,21 +32,21 @@ export interface PullExtras {
 /**
  * Fetches the document of a task and writes its rows and its result into the task's folder. The rows of an attempt that failed
  * are removed.
- * @throws as `shapeMeals`
+ * @throws as `shapeDocument`
  */
-export async function pullMeals(
+export async function fetchTask(
   service: ServiceClient,
   task: Omit<Task, 'index'>,
   folder: string,
   signal: AbortSignal,
-  { onMeals, given = {} }: PullExtras = {},
+  { onElements, given = {} }: PullExtras = {},
 ): Promise<TaskResult> {
   await mkdir(folder, { recursive: true });
   const unknown = new Set<string>();
   const { user, provider, start, end } = task;
   const { made: shaped } = await RowFiles.fill(folder, MEAL_TABLES, (files) =>
-    shapeMeals(service, task, {
-      onMeals,
+    shapeDocument(service, task, {
+      onElements,
       given: { ...given, user_id: user },
       write: (table, rows) => files.write(table, rows),
       onReject: (reject) => files.reject(JSON.stringify({ user_id: user, provider, start, end, ...reject })),

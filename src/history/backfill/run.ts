@@ -12,7 +12,7 @@ import { keepRows } from './keep.ts';
 import type { Outcome, Result } from './outcomes.ts';
 import type { WatchProgress } from './patience.ts';
 import { countTasks, keyOf, tasksOf, usersLeft, type BackfillPlan, type Task } from './plan.ts';
-import { finishedTask, pullMeals } from './fetch-task.ts';
+import { finishedTask, fetchTask } from './fetch-task.ts';
 import { Silence, withTries } from './tries.ts';
 
 export interface BackfillOptions {
@@ -130,7 +130,7 @@ async function pullAll(
     if (without !== undefined) return without;
     const given = { _loaded_at: checkpoint.state.loadedAt };
     try {
-      const pull = () => pullMeals(service, task, folder, signal, { given });
+      const pull = () => fetchTask(service, task, folder, signal, { given });
       const pulled = await withTries(pull, clock, signal, onRetry);
       await silence.note(null, signal);
       return pulled;

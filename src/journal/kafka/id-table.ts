@@ -1,4 +1,4 @@
-import { bodyHashOf, knownBy } from '../identity.ts';
+import { bodyHashOf, eventHashesOf } from '../identity.ts';
 import { identityOf } from '../segments/records.ts';
 
 /** Words of 32 bits: three of the id's digest, two of the bytes', the second of receipt, the offset plus one (low, high). */
@@ -15,7 +15,7 @@ export const FINGERPRINT_BYTES = 20;
 
 /** @param key the id within its source */
 export function fingerprintOf(source: string, key: string, body: Buffer): Fingerprint {
-  const known = knownBy(identityOf(source, key), bodyHashOf(body));
+  const known = eventHashesOf(identityOf(source, key), bodyHashOf(body));
   return Buffer.from(known.key + known.digest, 'latin1');
 }
 

@@ -186,6 +186,6 @@ function kindOf(verdict: Verdict, again: string | null): CountKind | null {
 function headOf({ event, handling, again }: RecordedEvent, seq: number): EventHead {
   const { id, type, receivedAt } = event;
   const { only = [] } = handling;
-  const isPutBack = again !== null;
-  return { seq, id, type, receivedAt, only, replayed: false, erased: false, isPutBack };
+  const mayBeRetry = again !== null;
+  return { seq, id, type, receivedAt, only, replayed: false, erased: false, mayBeRetry };
 }

@@ -1,3 +1,4 @@
+import { MOST_EVENTS } from '../batch.ts';
 import { randomInt } from 'node:crypto';
 import { canonicalId } from '../../core/named-ids.ts';
 import type { FoundEvent, SearchQuery, SearchResult } from '../../core/search.ts';

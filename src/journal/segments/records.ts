@@ -1,3 +1,4 @@
+import { asBuffer } from '../../lib/byte-writer.ts';
 import type { Event, Handling, JournalEvent } from '../../core/event.ts';
 import type { Redaction } from '../../core/route.ts';
 import { OPEN_BRACKET, QUOTE } from '../../lib/json-text.ts';

@@ -5,6 +5,7 @@ import type { Erasures } from '../../core/erasure.ts';
 import type { Selection } from '../../core/journal.ts';
 import type { Operations } from '../../core/operations.ts';
 import { pagesOf } from '../../core/page.ts';
+import type { SetAsideKind } from '../../core/receipt.ts';
 import { hashedId } from '../../core/delivery-id.ts';
 import { ChainedLog } from '../../lib/chained-log.ts';
 import { makeFolder, OWNER_ONLY, readIfThere } from '../../lib/durable.ts';

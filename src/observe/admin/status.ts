@@ -7,7 +7,7 @@ import type {
   SystemStatus,
 } from '../../core/operations.ts';
 import type { Clock } from '../../core/clock.ts';
-import type { EventLog, EventStore } from '../../core/journal.ts';
+import type { EventStore, Journal } from '../../core/journal.ts';
 import type { NotedHead } from '../../core/proof.ts';
 import type { SinkTrouble } from '../../core/sink.ts';
 import type { SchemaFigures } from '../schema/watch.ts';
@@ -27,7 +27,7 @@ export interface StatusOptions {
   readonly meter: Meter;
   readonly clock: Clock;
   readonly plan: Live<{ readonly config: DescribedConfig }>;
-  readonly store: Pick<EventStore, 'lastSeq'> | (Pick<EventStore, 'lastSeq'> & Pick<EventLog, 'read'>);
+  readonly store: Pick<EventStore, 'lastSeq'> | (Pick<EventStore, 'lastSeq'> & Pick<Journal, 'read'>);
   /** Null where none is kept on this disk. */
   readonly journal: Pick<Journal, 'troubles'> | null;
   readonly dispatcher: { status(): readonly (SinkStatus & { readonly cursor: number })[] };

@@ -2,9 +2,6 @@ import type { ConnectionCounts, ReceiptsStatus, SystemStatus } from '../../core/
 import type { NotedHead } from '../../core/proof.ts';
 import type { Route } from '../../core/route.ts';
 import type { SchemaFigures } from '../schema/watch.ts';
-import type { Distribution } from './distribution.ts';
-import type { Meter } from './meter.ts';
-
 import type { Distribution, Meter } from './meter.ts';
 
 /** The state that metrics are read from. */

@@ -12,7 +12,7 @@ import {
 import type { SendResult } from '../../core/sink.ts';
 import { type Attempt, traceOf, type Tracing } from '../../core/tracing.ts';
 import type { TraceContext } from '../../core/event.ts';
-import { TAKEN } from './meter.ts';
+import { SUCCESSES } from './meter.ts';
 
 /** One trace from the request to each sink. It has no ids of users: traces leave this machine. */
 export function tracingWith(tracer: Tracer): Tracing {

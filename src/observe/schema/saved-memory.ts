@@ -1,5 +1,5 @@
 import { documentedMaps } from './documented.ts';
-import { SeenField } from '../../tables/learned/infer/place.ts';
+import { SeenField } from '../../tables/learned/infer/seen-field.ts';
 import { SchemaMemory, type TypeMemory } from './memory.ts';
 
 /** Kinds in their saved order. */

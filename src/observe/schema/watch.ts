@@ -2,7 +2,7 @@ import type { Clock } from '../../core/clock.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Event } from '../../core/event.ts';
 import type { AppendResult, Ingest, IngestObserver, InvalidReason } from '../../core/ingest.ts';
-import type { EventStore } from '../../core/journal.ts';
+import type { Journal } from '../../core/journal.ts';
 import type { SchemaReport } from '../../core/schema.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { type FirstSeen, SchemaMemory, type TypeMemory } from './memory.ts';

@@ -1,6 +1,6 @@
 import { readdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { IdSearch } from '../../core/id-search.ts';
+import type { IdSearch } from './id-search.ts';
 import { decodedOrSame } from '../../lib/parsed.ts';
 
 /** The values that all rows of a data file share, by column; they are in the log, not in the file. */

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import type { IdSearch } from '../../core/id-search.ts';
-import { isMissing, nullIfMissing, readWhole, removeForGood, timeAt } from '../../core/objects.ts';
+import type { IdSearch } from './id-search.ts';
+import { isMissing, nullIfMissing, readWhole, removePermanently, timeAt } from '../../core/objects.ts';
 import {
   type AddFile,
   keyOf,
@@ -133,7 +133,7 @@ export class DeltaTableErasure {
       for (const one of found) replacements.push(...(await this.#putRest(one, put)));
     } catch (error) {
       // No version lists them, and they hold other users' rows.
-      await removeForGood(store, put);
+      await removePermanently(store, put);
       throw error;
     }
     if (replacements.length === 0) return null;
@@ -143,7 +143,7 @@ export class DeltaTableErasure {
       const removes = replacements.map(({ old }) => removalOf(old));
       return [...removes, ...replacements.flatMap(({ rest: add }) => (add === null ? [] : [{ add }]))];
     });
-    if (version === null) await removeForGood(store, put, run.signal);
+    if (version === null) await removePermanently(store, put, run.signal);
     else run.onStep('replaced');
     return version;
   }
@@ -194,7 +194,7 @@ export class DeltaTableErasure {
     const isRight = stored.equals(rest.bytes) && (await rest.isIn(bufferOf(stored)).catch(() => false));
     signal.throwIfAborted();
     if (isRight) return rest.bytes;
-    await removeForGood(store, [key], signal);
+    await removePermanently(store, [key], signal);
     return null;
   }
 
@@ -210,7 +210,7 @@ export class DeltaTableErasure {
     const isNamed = ({ path, partitionValues }: RemoveFile): boolean =>
       isNamedIn({ ...partitionIn(keyOf(path) ?? path), ...partitionOf(partitionValues ?? {}) }, search);
     const areNamed = [...snapshot.tombstones.values()].some(isNamed);
-    const left = areNamed ? await removeForGood(log.store, old, run.signal) : [];
+    const left = areNamed ? await removePermanently(log.store, old, run.signal) : [];
     let version = committed;
     if (areNamed || (version === null && (old.length > 0 || (await isInLog(log, search, run.signal)))))
       version = await log.commit(PURPOSE, ({ tombstones }) => {
@@ -221,7 +221,7 @@ export class DeltaTableErasure {
       });
     if (version !== null) left.push(...(await forgetBefore(log, version, run.signal)));
     run.onStep('forgotten');
-    if (!areNamed) left.push(...(await removeForGood(log.store, old, run.signal)));
+    if (!areNamed) left.push(...(await removePermanently(log.store, old, run.signal)));
     run.onStep('removed');
     const requests = run.subjects.map(({ request }) => request);
     for (const reason of left) this.#leave('', requests, reason);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../core/clock.ts';
 import {
-  leftBy,
+  leftItemOf,
   type CancelResult,
   type ErasableStore,
   type ErasureProgress,
@@ -219,7 +219,7 @@ export class LocalErasures implements Erasures {
         await store.erase(run);
       } catch (error) {
         if (signal.aborted) throw interruptedBy(error);
-        leave(leftBy(store.name, '', subjects, error));
+        leave(leftItemOf(store.name, '', subjects, error));
       }
     }
     await forgotten?.(signal).catch((error: unknown) => {

@@ -1,5 +1,5 @@
-import { leftBy, Owners, type ErasureRun } from '../../core/erasure.ts';
-import { IdSearch } from '../../core/id-search.ts';
+import { leftItemOf, Owners, type ErasureRun } from '../../core/erasure.ts';
+import { IdSearch } from './id-search.ts';
 import { LineOwners, type EnvelopeFields } from './file-kinds.ts';
 
 /** One run of an erasure in one place: what it looks for, and how it reports what it leaves. */
@@ -29,6 +29,6 @@ export class PlaceRun {
 
   /** Reports an error; all requests wait for its item. */
   leaveFailed(item: string, error: unknown): void {
-    this.run.leave(leftBy(this.name, item, this.run.subjects, error));
+    this.run.leave(leftItemOf(this.name, item, this.run.subjects, error));
   }
 }

@@ -6,8 +6,8 @@ import { fileLines, wholeEvent } from '../../archive/file-lines.ts';
 import type { Bytes } from '../../archive/place.ts';
 import { writeArchiveFile, type FileOwner } from '../../archive/write-file.ts';
 import { compressionOf } from '../../core/archive.ts';
-import { parseHead, parseRecord, takenOut } from '../../core/archive-record.ts';
-import type { TakenOut } from '../../core/erasure.ts';
+import { parseHead, parseRecord, removedEventOf } from '../../core/archive-record.ts';
+import type { RemovedEvent } from '../../core/erasure.ts';
 import { entryOfRecord } from '../../core/receipt.ts';
 import type { IdSearch } from './id-search.ts';
 import { isSealed, parseSealed, SEALED_TYPE } from '../../core/sealed-record.ts';
@@ -51,7 +51,7 @@ export interface Rewrite {
   /** Their entries in the log of receipts, base64, by request; absent when there are none. */
   readonly entries?: Readonly<Record<string, readonly string[]>>;
   /** Records removed; absent for files without records. */
-  readonly events?: readonly TakenOut[];
+  readonly events?: readonly RemovedEvent[];
   readonly lines: number;
   /** SHA-256 of the file before. */
   readonly before: string;
@@ -82,7 +82,7 @@ export async function rewriteLines(
 ): Promise<Rewrite | null> {
   const removed = new Map<string, number>();
   const entries = new Map<string, string[]>();
-  const events: TakenOut[] = [];
+  const events: RemovedEvent[] = [];
   const contents = new Contents();
   const before = createHash('sha256');
   let lines = 0;
@@ -99,7 +99,7 @@ export async function rewriteLines(
           const parsed = parseRecord(line);
           if (!parsed.ok) continue;
           const { record, body } = parsed;
-          events.push(takenOut(record, body));
+          events.push(removedEventOf(record, body));
           const entry = entryOfRecord(record, body)?.toString('base64');
           if (entry !== undefined)
             for (const request of requests) getOrMake(entries, request, () => []).push(entry);

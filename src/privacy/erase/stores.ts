@@ -8,7 +8,7 @@ import type {
   ErasureRun,
   LeftItem,
   Subject,
-  TakenOut,
+  RemovedEvent,
 } from '../../core/erasure.ts';
 import type { KeyLedger, NotedArchive, OpenProof } from '../../core/proof.ts';
 import type { SinkLog } from '../../core/sink.ts';
@@ -36,7 +36,7 @@ export interface ErasableJournal extends ErasableStore {
   erased(subjects: readonly Subject[]): Promise<void>;
   readonly checkpoints: CheckpointStore;
   /** Absent where nothing is kept of removed events. */
-  forget?(events: readonly TakenOut[]): Promise<void>;
+  forget?(events: readonly RemovedEvent[]): Promise<void>;
   /** Called after the last `forget` of a run. */
   forgotten?(signal: AbortSignal): Promise<void>;
 }

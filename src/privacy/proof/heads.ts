@@ -1,5 +1,5 @@
 import { basename, join } from 'node:path';
-import { SEGMENTS } from '../../core/archive-segments.ts';
+import { SEGMENTS } from '../../archive/segments.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import type { Heads, ManifestHead, NotedArchive, NotedHead } from '../../core/proof.ts';
 import { CHAIN_START } from '../../lib/chained-log.ts';

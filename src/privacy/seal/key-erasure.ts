@@ -1,7 +1,7 @@
-import { leftBy, type ErasableStore, type ErasureRun, type TakenOut } from '../../core/erasure.ts';
+import { leftItemOf, type ErasableStore, type ErasureRun, type RemovedEvent } from '../../core/erasure.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { KeyLedger } from '../../core/proof.ts';
-import { parseRecord, takenOut } from '../../core/archive-record.ts';
+import { parseRecord, removedEventOf } from '../../core/archive-record.ts';
 import { entryOfRecord } from '../../core/receipt.ts';
 import type { OpenedRecord, SealedRecord } from '../../core/sealed-record.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
@@ -68,7 +68,7 @@ export class KeyErasure implements ErasableStore {
           run.onStep('recorded');
         };
         await store.destroy(subject, record).catch((error: unknown) => {
-          run.leave(leftBy(this.name, KEYS, [subject], error));
+          run.leave(leftItemOf(this.name, KEYS, [subject], error));
         });
         run.onStep('destroyed');
       }
@@ -99,7 +99,7 @@ export class KeyErasure implements ErasableStore {
       for (const { id } of ring.ownedBy(subject))
         getOrMake(requests, id.toString('hex'), () => []).push(request);
     }
-    const events: TakenOut[] = [];
+    const events: RemovedEvent[] = [];
     let closed = 0;
     const open = (sealed: SealedRecord): OpenedRecord => {
       if (!ring.has(sealed.key)) closed += 1;
@@ -108,7 +108,7 @@ export class KeyErasure implements ErasableStore {
       const parsed = opened?.ok === true ? parseRecord(opened.line) : null;
       if (parsed?.ok === true) {
         const { record, body } = parsed;
-        events.push(takenOut(record, body));
+        events.push(removedEventOf(record, body));
         const entry = run.hasLog === true ? entryOfRecord(record, body) : null;
         if (entry !== null)
           for (const request of own)

@@ -49,7 +49,7 @@ export class Fates {
   of(head: EventHead): Fate {
     const { seq, type, only } = head;
     const of = this.#accepted.dueOf({ seq, type, handling: only === null ? {} : { only } });
-    if (only !== null || head.waits !== undefined || head.isPutBack !== undefined)
+    if (only !== null || head.waits !== undefined || head.mayBeRetry !== undefined)
       return this.#fateOf(head, of);
     let known = this.#known.get(type);
     if (known === undefined || known.of !== of || seq > known.upTo) {
@@ -69,7 +69,7 @@ export class Fates {
     return Math.min(...ends.filter((end) => end >= seq));
   }
 
-  #fateOf({ seq, only, waits, isPutBack: mayRepeat = only !== null }: EventHead, of: Sinks): Fate {
+  #fateOf({ seq, only, waits, mayBeRetry: mayRepeat = only !== null }: EventHead, of: Sinks): Fate {
     const states: [sink: string, state: State][] = [];
     const abandoned: string[] = [];
     for (const sink of of) {

@@ -1,6 +1,6 @@
 import { inParallel } from '../../lib/abort.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
-import type { RecordSummary } from '../../core/archive-record.ts';
+import type { RecordEnvelope } from '../../core/archive-record.ts';
 import type { Owners } from '../../core/erasure.ts';
 import type { DamageReport } from '../../core/journal.ts';
 import type { Operations } from '../../core/operations.ts';
@@ -152,7 +152,8 @@ async function readFiles(
       leaving,
       // Like a late event: the journal need not have it.
       onLeaving: (id: string) => ids.late(id),
-      onRecord: ({ record }: { record: RecordSummary }) => found(record.id, record.received_at),
+      onRecord: ({ record }: { record: Pick<RecordEnvelope, 'id' | 'received_at'> }) =>
+        found(record.id, record.received_at),
       onFile: (file: string) => onFile?.(name, file),
     };
     await countFiles(

@@ -1,5 +1,5 @@
 import { countTasks, tasksOf, type BackfillPlan, type Task } from '../../history/backfill/plan.ts';
-import { MEAL_TABLES, shapeMeals } from '../../history/backfill/document.ts';
+import { MEAL_TABLES, shapeDocument } from '../../history/backfill/document.ts';
 import { withTries } from '../../history/backfill/tries.ts';
 import { systemClock } from '../../core/clock.ts';
 import { RowFiles } from '../../tables/ndjson/row-files.ts';
@@ -74,7 +74,7 @@ async function compareTask(
   const before = tally.place();
   const once = async (): Promise<void> => {
     await tally.backTo(before);
-    await shapeMeals(service, task, {
+    await shapeDocument(service, task, {
       given: { user_id: user },
       write: (table, rows) => tally.rows(table, rows, user),
       onReject: () => tally.reject(),

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { CLAIMS_FOLDER } from '../../core/archive.ts';
 import type { JournalEvent } from '../../core/event.ts';
-import { IdSearch } from '../../core/id-search.ts';
+import { IdSearch } from '../../privacy/erase/id-search.ts';
 import type { ClaimCheck } from '../../core/sink.ts';
 import type { Archive } from './archive.ts';
 import { safeLevel } from './partition.ts';

@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { folderError, MillraceError, messageOf } from '../../core/errors.ts';
 import type { Envelope, JournalEvent } from '../../core/event.ts';
-import type { IncomingMessage } from '../../core/incoming.ts';
+import type { IncomingMessage } from '../../core/ingest.ts';
 import {
   DELIVERED,
   type Delivery,
@@ -12,7 +12,7 @@ import {
   type Sink,
   type SinkContext,
 } from '../../core/sink.ts';
-import { DONE, finishedTask, pullMeals } from '../../history/backfill/fetch-task.ts';
+import { DONE, finishedTask, fetchTask } from '../../history/backfill/fetch-task.ts';
 import { pullReference } from '../../history/backfill/reference.ts';
 import type { Resource } from '../../history/backfill/resources.ts';
 import { ServiceClient } from '../../history/service/client.ts';
@@ -150,12 +150,12 @@ export class FollowUpSink implements Sink {
     const owner = { team, user: completion.user, clientUser };
     const _loaded_at = new Date(this.#context.clock.now()).toISOString();
     let events = 0;
-    const onMeals = async (pulled: readonly Buffer[]): Promise<void> => {
+    const onElements = async (pulled: readonly Buffer[]): Promise<void> => {
       await this.#journal(pulled, owner);
       events += pulled.length;
     };
-    const extras = { given: { ...idsOf(owner), _loaded_at }, ...(this.#events ? { onMeals } : {}) };
-    const { meals, rejects } = await pullMeals(this.#service, completion, folder, signal, extras);
+    const extras = { given: { ...idsOf(owner), _loaded_at }, ...(this.#events ? { onElements } : {}) };
+    const { meals, rejects } = await fetchTask(this.#service, completion, folder, signal, extras);
     return { meals, rejects, events };
   }
 

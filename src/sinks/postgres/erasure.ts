@@ -1,4 +1,10 @@
-import { leftBy, Owners, type ErasableStore, type ErasureRun, type Ownership } from '../../core/erasure.ts';
+import {
+  leftItemOf,
+  Owners,
+  type ErasableStore,
+  type ErasureRun,
+  type Ownership,
+} from '../../core/erasure.ts';
 import { inTransaction } from '../../tables/database/database.ts';
 import { ledgerIn } from '../../tables/database/ledger.ts';
 import { tableName } from '../../tables/sql/dialects/dialect.ts';
@@ -34,7 +40,7 @@ export function erasureOf(
       }
     } catch (error) {
       if (run.signal.aborted) throw error;
-      run.leave(leftBy(name, 'rows', run.subjects, new Error(faultOf(error).reason)));
+      run.leave(leftItemOf(name, 'rows', run.subjects, new Error(faultOf(error).reason)));
     } finally {
       await database?.close();
     }

@@ -3,7 +3,7 @@ import type { Column, ColumnType, TableDefinition } from '../definition.ts';
 import { type ExtraField, FieldSums, type TableFields } from './field-sums.ts';
 
 /** A line for the log about a field that goes to `extra`. */
-export function describeLeft(table: string, path: string, type: ExtraField['type']): string {
+export function describeExtraField(table: string, path: string, type: ExtraField['type']): string {
   return type === null
     ? `${table}: ${path} has no column; it is in extra`
     : `${table}: a value of ${path} is ${isFrame(type) ? FRAME : `not valid for its column (${type})`}; it is in extra`;

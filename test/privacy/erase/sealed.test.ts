@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { resolveConfig } from '../../../src/config/load.ts';
-import type { TakenOut } from '../../../src/core/erasure.ts';
+import type { RemovedEvent } from '../../../src/core/erasure.ts';
 import { ErasedUsers } from '../../../src/privacy/erase/erased-users.ts';
 import { createErasures } from '../../../src/privacy/erase/stores.ts';
 import { Cell } from '../../../src/lib/live.ts';
@@ -27,7 +27,7 @@ const nothing = (): Promise<void> => Promise.resolve();
 async function receiver(
   folder: string,
   path: string,
-  forget: (events: readonly TakenOut[]) => Promise<void>,
+  forget: (events: readonly RemovedEvent[]) => Promise<void>,
 ) {
   const encrypt = { store: join(folder, 'keys'), masterKey: MASTER_TEXT };
   const file = writeConfig(folder, { sinks: { archive: { type: 'files', path, encrypt } } });
