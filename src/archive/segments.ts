@@ -18,7 +18,7 @@ export interface Segment {
 
 /**
  * The chain that all compactions of an archive share. Each object of it is put where the last one ends, if nothing is there:
- * of two compactions at once only one can go on.
+ * of two compactions at once only one can continue.
  */
 export const COMPACTIONS = '000000000000';
 

@@ -43,7 +43,7 @@ const REUSED: AppendResult = { status: 'reused', seq: 0 };
  * sender's next attempt goes by the new config.
  *
  * `accept` and `quarantine` reject with MillraceError backlog_full; sink_refused, when a required sink will never accept the
- * event; not_confirmed, when one that has not confirmed it is removed; unfit, when no target for invalid events is configured.
+ * event; not_confirmed, when one that has not confirmed it is removed; `unfit`, when no target for invalid events is configured.
  */
 export class DeliveredLog extends MemoryLog implements EventStore, ConfirmedLog {
   readonly #options: DeliveredLogOptions;

@@ -17,7 +17,7 @@ import {
   wholeRequest,
 } from './support.ts';
 
-const UNFIT = Buffer.from('{"event_type":"x"}');
+const INVALID = Buffer.from('{"event_type":"x"}');
 const OTHER_SECRET = `whsec_${Buffer.alloc(24, 8).toString('base64')}`;
 
 /** The event, of another team. */
@@ -44,7 +44,7 @@ describe('a delivery', () => {
     const headers = signStandardWebhooks(OTHER_SECRET, 'msg_other', Date.now(), of(other), 'svix');
     expect((await deliver(url, of(other), { headers })).status).toBe(202);
     // What names no team speaks for none.
-    expect((await deliver(url, UNFIT)).json).toMatchObject({ status: 'quarantined' });
+    expect((await deliver(url, INVALID)).json).toMatchObject({ status: 'quarantined' });
     expect(quarantined.every(({ reasons }) => reasons.length > 0)).toBe(true);
   });
 
@@ -73,11 +73,11 @@ describe('a delivery', () => {
 
   it('is quarantined with all reasons when it is invalid, and answered so that the sender is content', async () => {
     const { url, quarantined } = await start();
-    expect(await deliver(url, UNFIT, { id: 'q' })).toMatchObject({
+    expect(await deliver(url, INVALID, { id: 'q' })).toMatchObject({
       status: 202,
       json: { status: 'quarantined', id: 'q', code: 'team_missing' },
     });
-    expect(await deliver(url, UNFIT, { id: 'q' })).toMatchObject({
+    expect(await deliver(url, INVALID, { id: 'q' })).toMatchObject({
       status: 200,
       json: { status: 'duplicate' },
     });
@@ -88,7 +88,7 @@ describe('a delivery', () => {
 
   it('is answered 422 when invalid, where that is wanted', async () => {
     const { url, quarantined } = await start({ quarantineStatus: 422 });
-    expect(await deliver(url, UNFIT, { id: 'q' })).toMatchObject({
+    expect(await deliver(url, INVALID, { id: 'q' })).toMatchObject({
       status: 422,
       json: {
         status: 422,
@@ -125,7 +125,7 @@ describe('a refusal', () => {
       expect(Object.keys(json)).toEqual(['type', 'title', 'status', 'code', 'detail']);
       expect(got.get('content-type')).toBe('application/problem+json');
     }
-    expect((await deliver(url, EVENT, { sent: UNFIT })).json['code']).toBe('signature_invalid');
+    expect((await deliver(url, EVENT, { sent: INVALID })).json['code']).toBe('signature_invalid');
     expect([...accepted, ...quarantined]).toEqual([]);
   });
 
@@ -199,7 +199,7 @@ describe('a refusal', () => {
     let error = new Error();
     const fail = (): Promise<never> => Promise.reject(error);
     const { url, errors } = await start({ ingest: { accept: fail, quarantine: fail } });
-    for (const body of [EVENT, UNFIT]) {
+    for (const body of [EVENT, INVALID]) {
       for (const code of ['journal_full', 'journal_failed'] as const) {
         error = new MillraceError(code, 'x');
         const { status, json, headers } = await deliver(url, body);
@@ -231,7 +231,7 @@ describe('the running receiver', () => {
     expect((await deliver(url)).status).toBe(401);
     receiver.replace({ verifier: verifierOf(SECRET) });
     receiver.replace({ validate: createValidator({ ...ENVELOPE, require: [] }) });
-    expect((await deliver(url, UNFIT)).json).toMatchObject({ status: 'accepted' });
+    expect((await deliver(url, INVALID)).json).toMatchObject({ status: 'accepted' });
     receiver.replace({ quarantineStatus: 422 });
     expect((await deliver(url, Buffer.from('5'))).status).toBe(422);
   });

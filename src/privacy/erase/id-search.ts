@@ -4,7 +4,7 @@ import { marksOf, textsOf } from '../../core/named-ids.ts';
 
 /**
  * Looks for subjects in bytes before anything is parsed. Finds whatever names one of them (`namedIds`), and some that does
- * not; `anywhere` finds an id wherever its letters stand, in any case and inside of other words too.
+ * not; `anywhere` finds an id wherever its characters stand, in any case and inside of other words too.
  */
 export class IdSearch {
   /** What two chunks must overlap by, so that an id on the seam is found. */
@@ -33,7 +33,7 @@ export class IdSearch {
     return [...new Set(this.#standing(bytes))];
   }
 
-  /** The text without the ids, however their letters are written there: a name that goes on record. */
+  /** The text without the ids, in whatever way their characters are written: a name for the record. */
   redact(text: string): string {
     return this.#written.reduce((left, pattern) => left.replace(pattern, '*'), text);
   }
@@ -67,13 +67,13 @@ function fold(bytes: Buffer): string {
 
 /** In any case, and with any of its characters percent-encoded, once or more often. An everyday word counts as a word only, a number as a part of a path. */
 function writtenAs(mark: string): RegExp {
-  const letters = Array.from(mark, (char) => {
+  const characters = Array.from(mark, (char) => {
     const bytes = Array.from(Buffer.from(char), (byte) => `%(?:25)*${byte.toString(16).padStart(2, '0')}`);
     return `(?:\\u{${(char.codePointAt(0) ?? 0).toString(16)}}|${bytes.join('')})`;
   }).join('');
   const isDistinct =
     mark.startsWith('"') || marksOf(mark).some((one) => one === mark.toLowerCase() || one === mark);
-  if (isDistinct) return new RegExp(letters, 'giu');
+  if (isDistinct) return new RegExp(characters, 'giu');
   const inside = /^\d+$/.test(mark) ? '[^/=.]' : '[\\p{L}\\p{N}]';
-  return new RegExp(`(?:(?<!${inside})|(?<=%[0-9a-f]{2}))${letters}(?!${inside})`, 'giu');
+  return new RegExp(`(?:(?<!${inside})|(?<=%[0-9a-f]{2}))${characters}(?!${inside})`, 'giu');
 }
