@@ -109,7 +109,8 @@ export class UnitWriter {
   #endLine(at: number): void {
     if (!this.#isStretch) this.#stretches.push({ file: this.#file, from: this.#lines, number: this.#number });
     this.#isStretch = true;
-    if (this.#lines === this.#ends.length) this.#ends = grown(this.#ends);
+    if (this.#lines === this.#ends.length)
+      this.#ends = new Uint32Array(this.#ends.buffer.transfer(this.#ends.byteLength * 2));
     this.#ends[this.#lines] = at;
     this.#lines += 1;
     this.#number += 1;
@@ -141,10 +142,4 @@ export class UnitWriter {
     this.#length = this.#lineFrom;
     this.#isTooLong = false;
   }
-}
-
-function grown(numbers: Uint32Array): Uint32Array<ArrayBuffer> {
-  const larger = new Uint32Array(numbers.length * 2);
-  larger.set(numbers);
-  return larger;
 }

@@ -32,7 +32,6 @@ export interface AddFile {
   /** JSON text. */
   readonly stats?: string | null;
   readonly tags?: Readonly<Record<string, string | null>> | null;
-  readonly deletionVector?: unknown;
 }
 
 /** A data file that no longer belongs to the table. */

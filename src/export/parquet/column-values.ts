@@ -2,7 +2,7 @@ import { ByteWriter } from '../../lib/byte-writer.ts';
 import { copy } from '../../lib/json-compact.ts';
 import type { Column, ColumnType } from '../../tables/definition.ts';
 import { DECIMAL_BYTES } from './decimal.ts';
-import { Dictionary, grown, LONGEST_ENTRY } from './dictionary.ts';
+import { Dictionary, doubled, LONGEST_ENTRY } from './dictionary.ts';
 import { appendValue } from './physical.ts';
 
 /** Pages have about this size; a reader decompresses each in one piece. */
@@ -111,7 +111,7 @@ export class ColumnValues {
       return false;
     }
     const index = this.#indexOf(bytes, from, to);
-    if (count === this.#indexes.length) this.#indexes = grown(this.#indexes);
+    if (count === this.#indexes.length) this.#indexes = doubled(this.#indexes);
     this.#indexes[count] = index;
     return true;
   }
@@ -156,9 +156,8 @@ export class ColumnValues {
   }
 
   #growPresent(rows: number): void {
-    const present = new Uint8Array(Math.max(rows + 1, this.#present.length * 2));
-    present.set(this.#present);
-    this.#present = present;
+    const length = Math.max(rows + 1, this.#present.length * 2);
+    this.#present = new Uint8Array(this.#present.buffer.transfer(length));
   }
 }
 

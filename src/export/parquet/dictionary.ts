@@ -74,14 +74,12 @@ export class Dictionary {
       slots[slot] = number + 1;
     }
     this.#slots = slots;
-    this.#ends = grown(this.#ends);
-    this.#hashes = grown(this.#hashes);
+    this.#ends = doubled(this.#ends);
+    this.#hashes = doubled(this.#hashes);
   }
 }
 
-/** A copy with twice the room. */
-export function grown(numbers: Int32Array): Int32Array<ArrayBuffer> {
-  const larger = new Int32Array(numbers.length * 2);
-  larger.set(numbers);
-  return larger;
+/** The numbers in a buffer that is twice as large; the old one cannot be used any more. */
+export function doubled(numbers: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
+  return new Int32Array(numbers.buffer.transfer(numbers.byteLength * 2));
 }

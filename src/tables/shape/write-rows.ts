@@ -98,11 +98,7 @@ export class InnerRows {
     this.#extras.append(extra.finish());
     const at = this.count * this.#size;
     const end = at + this.#size;
-    if (end > this.#rows.length) {
-      const grown = new Int32Array(end * 2);
-      grown.set(this.#rows);
-      this.#rows = grown;
-    }
+    if (end > this.#rows.length) this.#rows = new Int32Array(this.#rows.buffer.transfer(end * 8));
     this.#rows.set(from, at);
     this.#rows.set(to, at + from.length);
     this.#rows[end - 3] = position;
