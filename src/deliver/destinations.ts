@@ -24,8 +24,8 @@ export class Destinations {
   readonly #options: FeedOptions;
   readonly #events: FeedEvents;
   readonly #all = new Map<string | null, DestinationProgress>();
-  /** Deliveries held, by what says when they are confirmed. */
-  readonly #held = new Map<Promise<void>, number>();
+  /** Promises that say when held deliveries are confirmed. */
+  readonly #held = new Set<Promise<void>>();
   #heldCount = 0;
   #count = 0;
   #bytes = 0;
@@ -132,9 +132,8 @@ export class Destinations {
   hold({ destination, seq }: Item, until: Promise<void>): void {
     this.of(destination).hold(seq, until);
     this.#heldCount += 1;
-    const held = this.#held.get(until);
-    this.#held.set(until, (held ?? 0) + 1);
-    if (held !== undefined) return;
+    if (this.#held.has(until)) return;
+    this.#held.add(until);
     // A promise of the sink's; what only looks like one might call back twice.
     Promise.resolve(until).then(
       () => this.#confirm(until),
@@ -149,22 +148,23 @@ export class Destinations {
   }
 
   #confirm(until: Promise<void>): void {
-    const deliveries = this.#noLongerHeld(until);
     const seqs = new Map(Array.from(this.#all, ([name, each]) => [name, each.settleHeld(until)]));
+    let deliveries = 0;
+    for (const { size } of seqs.values()) deliveries += size;
+    this.#forget(until, deliveries);
     this.#events.confirmed(deliveries, seqs);
   }
 
   #lose(until: Promise<void>, reason: unknown): void {
-    const deliveries = this.#noLongerHeld(until);
-    for (const each of this.#all.values()) each.deferHeld(until);
+    let deliveries = 0;
+    for (const each of this.#all.values()) deliveries += each.deferHeld(until);
+    this.#forget(until, deliveries);
     this.#events.lost(deliveries, reason);
   }
 
-  #noLongerHeld(until: Promise<void>): number {
-    const deliveries = this.#held.get(until) ?? 0;
+  #forget(until: Promise<void>, deliveries: number): void {
     this.#held.delete(until);
     this.#heldCount -= deliveries;
-    return deliveries;
   }
 
   get #free(): ReadLimit {

@@ -43,8 +43,8 @@ class BatchSending {
   async send(): Promise<void> {
     const { eventBytes } = this.#sink.limits;
     const sendable: number[] = [];
-    for (const [at, item] of this.#batch.entries()) {
-      const refusal = refusalOf(item, eventBytes);
+    for (let at = 0; at < this.#batch.length; at += 1) {
+      const refusal = refusalOf(this.#batch[at] as Item, eventBytes);
       if (refusal === null) sendable.push(at);
       else this.#set(at, refusal);
     }
@@ -65,7 +65,8 @@ class BatchSending {
     const isAll = items.length === batch.length;
     const answers = await this.#call(isAll ? batch : items.map((at) => batch[at] as Item));
     const suspects: number[] = [];
-    for (const [index, at] of items.entries()) {
+    for (let index = 0; index < items.length; index += 1) {
+      const at = items[index] as number;
       const result = answers[index] ?? MISSING;
       // An event that was sent alone is surely to blame.
       if (result.status === 'refused' && result.batch === true && items.length > 1) suspects.push(at);

@@ -81,7 +81,8 @@ export class Sender {
     let reason: string | null = null;
     /** What the sink says is wrong with itself, and the longest wait it asked for. */
     let trouble = null as { reason: string; delayMs: number } | null;
-    for (const [at, item] of batch.entries()) {
+    for (let at = 0; at < batch.length; at += 1) {
+      const item = batch[at] as Item;
       const result = results[at] as SendResult;
       if (result.status === 'refused') dead.push({ item, code: result.code, reason: result.reason });
       else if (result.status === 'delivered') delivered.push(item);
