@@ -1,14 +1,13 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
-import type { LeasedLog } from '../../src/core/journal.ts';
 import { DELIVERED, type SendResult } from '../../src/core/sink.ts';
 import { makeEvent } from '../support/events.ts';
 import { makeDispatcher } from './running.ts';
 import { ArrayJournal, ManualClock, ScriptedSink, until } from './support.ts';
 
 /** A log that gives what is not settled again, under other numbers, each time that it has changed hands. */
-class HandedLog extends ArrayJournal implements LeasedLog {
+class HandedLog extends ArrayJournal {
   readonly #settled = new Set<string>();
   /** What was read before the last hand-over is not to be sent any more. */
   #since = 0;
@@ -25,14 +24,6 @@ class HandedLog extends ArrayJournal implements LeasedLog {
 
   maySend({ seq }: Pick<JournalEvent, 'seq'>): boolean {
     return seq > this.#since;
-  }
-
-  untilCommitted(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  onReceived(listener: () => void): () => void {
-    return this.subscribe(listener);
   }
 
   delivered(_sink: string, { seq }: Pick<JournalEvent, 'seq'>): void {
