@@ -120,7 +120,7 @@ export async function holdStore(
       },
       list: (line) => chain.append([line]),
       isListed: async (file) => {
-        const place = new StoredArchive(store.url, () => Promise.resolve(store));
+        const place = StoredArchive.in(store);
         const manifest = await Array.fromAsync(store.list(chainPrefix(COMPACTIONS)), ({ key }) => key);
         return (await readManifest({ place, manifest })).compactions.has(file);
       },

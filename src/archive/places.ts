@@ -31,7 +31,7 @@ export class Places {
     if (!isStoreUrl(path)) return this.#openLocal(path);
     const [folder, file] = fileIn(path);
     if (file === null) return this.at(folder);
-    const place = new StoredArchive(folder, () => this.store(folder), file);
+    const place = new StoredArchive(folder, () => this.store(folder), { only: file });
     // A prefix can be named like a file.
     return (await place.stat(file)) === null ? this.at(urlOf(path)) : place;
   }
@@ -42,7 +42,7 @@ export class Places {
       const stats = await lstat(real);
       if (!stats.isDirectory() && !stats.isFile()) throw new Error('it is neither a plain file nor a folder');
       const [root, only] = stats.isDirectory() ? [real, null] : [dirname(real), basename(real)];
-      return new StoredArchive(root, () => this.store(root), only);
+      return new StoredArchive(root, () => this.store(root), { only });
     } catch (error) {
       throw new MillraceError('archive_unreadable', `${path}: ${messageOf(error)}`, { cause: error });
     }

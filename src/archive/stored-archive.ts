@@ -40,14 +40,23 @@ export class StoredArchive implements ArchivePlace {
   /**
    * @param root an absolute folder without symbolic links, or a URL
    * @param open the same store each time
-   * @param only the only file of it that is read; null for all
+   * @param options.only the only file of it that is read; null for all
    */
-  constructor(root: string, open: () => Promise<ObjectStore>, only: string | null = null) {
+  constructor(
+    root: string,
+    open: () => Promise<ObjectStore>,
+    { only = null, isRemote = isStoreUrl(root) }: { only?: string | null; isRemote?: boolean } = {},
+  ) {
     this.root = root;
     this.#open = open;
     this.#only = only;
-    this.#isRemote = isStoreUrl(root);
+    this.#isRemote = isRemote;
     this.#ahead = new FetchAhead({ ...AHEAD, open: (file) => this.#read(file) });
+  }
+
+  /** An archive in an object store that is open. */
+  static in(store: ObjectStore): StoredArchive {
+    return new StoredArchive(store.url, () => Promise.resolve(store), { isRemote: true });
   }
 
   async list(): Promise<ArchiveListing> {

@@ -9,8 +9,7 @@ import { appendEach, key, line, openChain } from './chain-support.ts';
 import { compacted, makeTemplate, placesOf, URL } from './compact-support.ts';
 import { MemoryStore } from './memory-store.ts';
 
-const placeOn = (store: MemoryStore): StoredArchive =>
-  new StoredArchive(store.url, () => Promise.resolve(store));
+const placeOn = (store: MemoryStore): StoredArchive => StoredArchive.in(store);
 
 /** What is read of the manifest of a store, or of one that was listed before. */
 async function verdict(store: MemoryStore, listed?: ArchiveListing): Promise<unknown> {

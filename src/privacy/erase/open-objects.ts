@@ -49,7 +49,7 @@ export function openObjects(options: ObjectsOptions): OpenPlace {
 
 function opened(place: PlaceRun, store: ObjectStore, options: ObjectsOptions): OpenedPlace {
   const { run } = place;
-  const archive = new StoredArchive(store.url, () => Promise.resolve(store));
+  const archive = StoredArchive.in(store);
   let { isArchive } = options;
   let begun: { readonly erasure: FileErasure; readonly listing: Listing } | null = null;
   const begin = async (): Promise<typeof begun & object> => {

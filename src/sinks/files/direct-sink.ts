@@ -230,7 +230,7 @@ async function skipErased(store: ObjectStore, objects: readonly BatchObject[]): 
 
 /** Files that erasures have rewritten or removed, by their lines of the manifest. @throws StorageError */
 async function erasedFiles(store: ObjectStore): Promise<ReadonlySet<string>> {
-  const place = new StoredArchive(store.url, () => Promise.resolve(store));
+  const place = StoredArchive.in(store);
   try {
     const { entries } = await readManifest({ place, manifest: await place.segments() });
     return new Set([...entries].flatMap(([file, line]) => ('erasure' in line ? [file] : [])));
