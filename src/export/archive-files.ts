@@ -1,7 +1,7 @@
-import { Compactions } from '../archive/compactions.ts';
 import { hashFile } from '../archive/facts.ts';
-import { readManifest } from '../archive/manifest.ts';
-import { readPieces } from '../archive/pieces.ts';
+import { type Manifest, readManifest } from '../archive/manifest.ts';
+import type { ArchiveListing } from '../archive/place.ts';
+import { Compactions, type Piece } from '../archive/compactions.ts';
 import { listArchive, type Places } from '../archive/places.ts';
 import type { ErasureLine, FileLine, ManifestLine } from '../core/archive-manifest.ts';
 
@@ -86,4 +86,27 @@ const DAY_LENGTH = '2026-11-21'.length;
 
 function lineOf(line: ManifestLine | undefined): FileLine | ErasureLine | null {
   return line !== undefined && 'types' in line ? line : null;
+}
+
+/** The files that a file was made of, each unchanged and readable by its old name; null for any other file. */
+type PiecesOf = (file: string) => readonly Piece[] | null;
+
+/** For readers that may have read some files before a compaction joined them. */
+async function readPieces(
+  { place, aside }: ArchiveListing,
+  { entries, compactions: lines }: Manifest,
+): Promise<PiecesOf> {
+  const compactions = new Compactions(lines);
+  // A replaced file that is still there is read itself: it can be restored from a backup, with other bytes.
+  const changed = new Set<string>();
+  for (const file of aside) {
+    const known = compactions.hashesOf(file);
+    if (known.length === 0) continue;
+    const { sha256 } = await hashFile(place, file).catch(() => ({ sha256: '' }));
+    if (known.some((one) => one !== sha256)) changed.add(file);
+  }
+  return (file) => {
+    const pieces = compactions.piecesOf(file, entries);
+    return pieces?.some((piece) => changed.has(piece.file)) === true ? null : pieces;
+  };
 }

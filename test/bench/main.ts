@@ -6,24 +6,18 @@ import { flagsOf, helpOf } from '../support/flags.ts';
 import type { Bench } from './bench.ts';
 import { exportRows } from './export/export.ts';
 import { isMet, jsonOf, tableOf } from './figures.ts';
-import { fleet } from './fleet.ts';
 import { hostile } from './hostile/hostile.ts';
 import { ingest } from './ingest/ingest.ts';
 import { ndjson } from './ndjson/ndjson.ts';
 import { reconcile } from './reconcile.ts';
 import { replay } from './replay/replay.ts';
 import { sealed } from './sealed.ts';
-import { sinks } from './sinks/sinks.ts';
-import { storage } from './storage/storage.ts';
 
 /** One entry a bench; each is a file or folder beside this one. */
 const BENCHES: Readonly<Record<string, Bench>> = {
   ingest,
-  fleet,
   hostile,
-  sinks,
   sealed,
-  storage,
   ndjson,
   replay,
   reconcile,
