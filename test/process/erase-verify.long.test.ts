@@ -147,7 +147,7 @@ test('an auditor verifies an erasure, with the log or without, and no one can co
   const other = await verifyBy(receipt, ...by, '--log', place.at('again'));
   expect(other).toMatchObject({ code: 4, proven: 0 });
   expect(other.differences.join()).toContain(
-    `the log had ${COUNT} entries at the time of the receipt, and other ones`,
+    `the log was made again: it had ${COUNT} other entries at the time of the receipt`,
   );
 
   // A user who is erased is answered with no receipt, and takes no place.

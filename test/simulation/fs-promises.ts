@@ -88,6 +88,10 @@ class Handle {
     return this.#ask(() => undefined);
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
   async close(): Promise<void> {
     await this.#ask(() => void (this.#isOpen = false));
   }
