@@ -1,4 +1,11 @@
-import { formatTarget, parseTarget, type Redaction, type Route, type Target } from '../core/route.ts';
+import {
+  formatTarget,
+  matchesAll,
+  parseTarget,
+  type Redaction,
+  type Route,
+  type Target,
+} from '../core/route.ts';
 import type { WrittenRoute } from './lists.ts';
 import { checkRedaction, redactionOf } from './redactions.ts';
 import { nearest } from '../lib/nearest.ts';
@@ -92,7 +99,7 @@ function checkRest(routes: readonly Route[]): Problem[] {
       ? []
       : [{ path: ['routes', index, 'to'], message: 'is empty: what it matches goes nowhere' }],
   );
-  if (routes.some((route) => route.match.includes('*'))) return nowhere;
+  if (routes.some(matchesAll)) return nowhere;
   return [
     ...nowhere,
     { path: ['routes'], message: 'does not end with "*": events that match no rule go nowhere' },

@@ -20,11 +20,26 @@ export interface Target {
   readonly redactions?: readonly Redaction[];
 }
 
-/** An ordered rule: event type prefixes (or `*`) → targets. The first rule that matches decides. */
+/**
+ * A rule: event type prefixes, or `*`, → targets. The first route that matches decides. What users write is read in
+ * `config/lists.ts`; this form is kept in the journal.
+ */
 export interface Route {
   readonly match: readonly string[];
   readonly to: readonly Target[];
 }
+
+/** Whether a prefix of a route, or of `envelope.require`, matches an event type. */
+export function matches(prefix: string, type: string): boolean {
+  return prefix === EVERYTHING || type.startsWith(prefix);
+}
+
+/** Whether a route matches every event type. */
+export function matchesAll({ match }: Pick<Route, 'match'>): boolean {
+  return match.includes(EVERYTHING);
+}
+
+const EVERYTHING = '*';
 
 /** Splits `hubs:labtest-events` at the first colon; `archive` alone is the sink's default destination. */
 export function parseTarget(text: string): Target {

@@ -107,7 +107,10 @@ export interface SinkLimits {
  */
 export interface Sink {
   readonly limits: SinkLimits;
-  /** Connects, and probes only what the sink will do. Throws when the sink cannot work now; may be called again. */
+  /**
+   * Connects, and probes only what the sink will do. Throws when the sink cannot work now: it is called again, with
+   * pauses, until it has resolved once, and never after that; `send` connects again by itself.
+   */
   open(signal: AbortSignal): Promise<void>;
   send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]>;
   /** Keeps one whole event durably, for `oversize: claim-check` of other sinks. The same event again gives the same path. */

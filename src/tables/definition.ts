@@ -23,7 +23,10 @@ export type EnvelopeField =
 
 /** Which events carry the documents of a table. */
 export interface EventOrigin {
-  /** Beginnings of their types. A type is of the tables whose beginning of it is the longest. */
+  /**
+   * Beginnings of their types. The longest beginning that matches decides: `timeseries` takes every `daily.data.` type that no
+   * other table names.
+   */
   readonly types: readonly string[];
   /** Member of the body that is the document; null when the whole archived record is. */
   readonly member: 'data' | null;

@@ -108,7 +108,7 @@ test(`of ${types.length} documented event types at least 150 become typed rows`,
   const typed = new Set(
     [...rows.values()].flatMap((byEvent) => [...byEvent.keys()].map((id) => id.split(' ')[0])),
   );
-  expect(types).toHaveLength(194);
+  expect(types.length).toBeGreaterThanOrEqual(194);
   expect(types.filter((type) => !typed.has(type))).toEqual([]);
   expect(typed.size).toBeGreaterThanOrEqual(150);
 });

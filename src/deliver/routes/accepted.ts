@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { JournalEvent } from '../../core/event.ts';
-import { parseTarget, type Redaction, type Route, type Target } from '../../core/route.ts';
+import { matchesAll, parseTarget, type Redaction, type Route, type Target } from '../../core/route.ts';
 import type { RouteEra, RouteRecord, Succession } from '../../core/route-record.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { compileRoutes, explicitTargets, type RouteTable, withRedactions } from './table.ts';
@@ -155,7 +155,7 @@ export class AcceptedRoutes {
       !this.#record.forgotten &&
       this.#eras.every(
         ({ after, table: { routes } }) =>
-          routes.some(({ match }) => match.includes('*')) &&
+          routes.some(matchesAll) &&
           routes.every(({ to }) => this.#renamed(to, after + 1).some((target) => target.sink === sink)),
       )
     );

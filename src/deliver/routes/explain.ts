@@ -1,5 +1,5 @@
 import type { Envelope } from '../../core/event.ts';
-import { leavingText, type Route, type Target } from '../../core/route.ts';
+import { leavingText, matches, matchesAll, type Route, type Target } from '../../core/route.ts';
 import { inColumns } from '../../lib/columns.ts';
 import { formatBytes } from '../../lib/units.ts';
 import { visible } from '../../lib/visible.ts';
@@ -42,8 +42,8 @@ export function explain(table: RouteTable, subject: string | ExplainedEvent): Ex
     skipped: table.routes.flatMap((route, position) => {
       if (position === index) return [];
       const reason = index !== null && position > index ? 'decided' : 'no-match';
-      const matches = route.match.some((prefix) => prefix === '*' || type.startsWith(prefix));
-      return [{ index: position, match: route.match, reason, matches } satisfies SkippedRule];
+      const isMatch = route.match.some((prefix) => matches(prefix, type));
+      return [{ index: position, match: route.match, reason, matches: isMatch } satisfies SkippedRule];
     }),
     event: typeof subject === 'string' ? null : eventFacts(subject),
   };
@@ -66,7 +66,7 @@ export function renderRoutes(routes: readonly Route[]): string {
       ...(isAnyRedacted ? [target === null ? '' : (leavingText(target) ?? 'all')] : []),
     ]);
   });
-  if (!routes.some(({ match }) => match.includes('*'))) rows.push(['', '(anything else)', '(nowhere)', '']);
+  if (!routes.some(matchesAll)) rows.push(['', '(anything else)', '(nowhere)', '']);
   return inColumns([
     ['ROUTE', 'MATCH', 'SINK', 'DESTINATION', ...(isAnyRedacted ? ['LEAVES'] : [])],
     ...rows,

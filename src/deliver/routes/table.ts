@@ -1,4 +1,4 @@
-import type { Redaction, Route, Target } from '../../core/route.ts';
+import { matches, type Redaction, type Route, type Target } from '../../core/route.ts';
 
 /** Where events of one type go. */
 interface RouteDecision {
@@ -24,7 +24,7 @@ const REMEMBERED_LENGTH = 256;
 export function compileRoutes(routes: readonly Route[]): RouteTable {
   const rules = routes.flatMap(({ match, to }, index) =>
     match.map((prefix) => ({
-      start: prefix === '*' ? '' : prefix,
+      prefix,
       decision: { index, match: prefix, targets: to } satisfies RouteDecision,
     })),
   );
@@ -34,7 +34,7 @@ export function compileRoutes(routes: readonly Route[]): RouteTable {
     routesFor(type) {
       const known = remembered.get(type);
       if (known !== undefined) return known;
-      const decision = rules.find(({ start }) => type.startsWith(start))?.decision ?? NOWHERE;
+      const decision = rules.find(({ prefix }) => matches(prefix, type))?.decision ?? NOWHERE;
       if (type.length <= REMEMBERED_LENGTH) {
         if (remembered.size >= REMEMBERED_TYPES) remembered.clear();
         remembered.set(type, decision);

@@ -1,3 +1,4 @@
+import { matches } from '../../core/route.ts';
 import { isUtf8 } from 'node:buffer';
 import type { Envelope } from '../../core/event.ts';
 import type { InvalidReason } from '../../core/ingest.ts';
@@ -155,7 +156,7 @@ function read(body: Buffer, scanner: Scanner, refuse: Refuse): boolean {
 
 function requiredBy(rules: readonly RequireRule[], type: string): readonly RequiredField[] {
   for (const rule of rules) {
-    for (const prefix of rule.match) if (prefix === '*' || type.startsWith(prefix)) return rule.fields;
+    for (const prefix of rule.match) if (matches(prefix, type)) return rule.fields;
   }
   return [];
 }
