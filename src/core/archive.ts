@@ -65,3 +65,6 @@ export const SENT_EXTENSION = '.sent';
 
 /** The lock in each writer's folder in `OPEN_FOLDER`, held while the writer runs. */
 export const WRITER_LOCK = 'lock';
+
+/** Name of an erasure beside the lock of a writer's folder that it searches. */
+export const ERASURE = 'erasure';

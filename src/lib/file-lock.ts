@@ -31,11 +31,11 @@ export function tryLock(path: string): FileLock | null {
   return database === null ? null : held(path, database);
 }
 
-/** As `tryLock`, for a lock that is kept for long: the owner's name is written beside it. */
-export function tryOwn(path: string): FileLock | null {
+/** As `tryLock`, for a lock that is kept for long: the owner's name is written beside it. @param name as `writeOwner` */
+export function tryOwn(path: string, name?: string): FileLock | null {
   const lock = tryLock(path);
   if (lock === null) return null;
-  writeOwner(path);
+  writeOwner(path, name);
   let isOurs = true;
   return {
     release: (file) => {
@@ -44,6 +44,11 @@ export function tryOwn(path: string): FileLock | null {
       lock.release(file);
     },
   };
+}
+
+/** Who has a lock that was taken by `tryOwn`, such as `backfill (process 4711)`; null when that process does not run. */
+export function ownerOf(path: string): string | null {
+  return readOwner(path);
 }
 
 /** As `tryOwn`, with some attempts. @param refusal makes the error from the owner's name, such as `backfill (process 4711)` */

@@ -19,9 +19,9 @@ export function nameThisProcess(name: string): void {
   command = name;
 }
 
-/** @param lock path of the lock this process has just taken */
-export function writeOwner(lock: string): void {
-  const owner: LockOwner = { command, pid: process.pid, host: hostname() };
+/** @param lock path of the lock this process has just taken. @param name of the work; default: this process's name */
+export function writeOwner(lock: string, name = command): void {
+  const owner: LockOwner = { command: name, pid: process.pid, host: hostname() };
   try {
     writeAdvice(lock + SUFFIX, owner);
   } catch {

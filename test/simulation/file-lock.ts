@@ -5,10 +5,10 @@ export interface FileLock {
 }
 
 /** Locks as the system has them: they end with the process. */
-export function tryLock(path: string): FileLock | null {
+export function tryLock(path: string, name = 'another process'): FileLock | null {
   const { locks, scheduler } = here();
   if (locks.has(path)) return null;
-  const holder = {};
+  const holder = { name };
   const drop = (): void => {
     if (locks.get(path) === holder) locks.delete(path);
   };
@@ -17,8 +17,12 @@ export function tryLock(path: string): FileLock | null {
   return { release: drop };
 }
 
-export function tryOwn(path: string): FileLock | null {
-  return tryLock(path);
+export function tryOwn(path: string, name?: string): FileLock | null {
+  return tryLock(path, name);
+}
+
+export function ownerOf(path: string): string | null {
+  return here().locks.get(path)?.name ?? null;
 }
 
 export async function own(path: string, refusal: (owner: string) => Error): Promise<FileLock> {

@@ -8,7 +8,7 @@ export class World {
   /** Open servers, by the port they wished for. */
   readonly servers = new Map<number, { emit(event: 'connection', socket: unknown): boolean }>();
   /** Paths of locks, and who holds them. */
-  readonly locks = new Map<string, object>();
+  readonly locks = new Map<string, { readonly name: string }>();
   /** What is far away: what it has, in its order, what it once refused, and the chance that it does not answer well. */
   readonly broker = {
     taken: [] as { readonly id: string; readonly body: string }[],

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { holdWriters } from '../../src/privacy/erase/writers.ts';
 import { removePart } from '../../src/sinks/files/part.ts';
 import { claimWriterFolders } from '../../src/sinks/files/open-folder.ts';
 import { lacksSyncs, watchSyncs } from '../support/synced.ts';
@@ -30,4 +31,16 @@ test('a part is removed durably also when its folder was removed with another pa
   await expect(
     removePart({ path: join(root, 'dt=2026-11-20', 'hour=10', 'made-up.part') }),
   ).resolves.toBeUndefined();
+});
+
+test('the folder that a killed writer left is claimed after the erasure that is in it, not left for the next start', async () => {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'millrace-writers-')));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  mkdirSync(join(root, '_open', 'abcdef012345'), { recursive: true });
+  const erasure = await holdWriters(root);
+  await expect(claimWriterFolders(root, makeContext().log)).rejects.toThrow('an erasure is in');
+  erasure.release();
+  const [folder] = await claimWriterFolders(root, makeContext().log);
+  expect(folder?.path).toBe(join(root, '_open', 'abcdef012345'));
+  folder?.lock.release();
 });

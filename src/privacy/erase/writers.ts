@@ -1,6 +1,6 @@
 import { lstat, readdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { OPEN_FOLDER } from '../../core/archive.ts';
+import { ERASURE, OPEN_FOLDER, WRITER_LOCK } from '../../core/archive.ts';
 import { errorCode } from '../../lib/durable.ts';
 import { tryOwn, type FileLock } from '../../lib/file-lock.ts';
 import { walkFolder } from '../../lib/walk-folder.ts';
@@ -23,7 +23,7 @@ export async function holdWriters(root: string): Promise<Writers> {
   let none = true;
   for (const name of await writerNames(join(root, OPEN_FOLDER))) {
     const folder = `${OPEN_FOLDER}/${name}`;
-    const lock = tryOwn(join(root, folder, 'lock'));
+    const lock = tryOwn(join(root, folder, WRITER_LOCK), ERASURE);
     if (lock === null) {
       none = false;
       others.push(`${folder}/`);

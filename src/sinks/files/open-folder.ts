@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, lstat, readdir, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { OPEN_FOLDER, WRITER_LOCK } from '../../core/archive.ts';
+import { ERASURE, OPEN_FOLDER, WRITER_LOCK } from '../../core/archive.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { ensureFolder, identityOf, isMissing, makeFolder, syncFolder } from '../../lib/durable.ts';
-import { tryOwn, type FileLock } from '../../lib/file-lock.ts';
+import { ownerOf, tryOwn, type FileLock } from '../../lib/file-lock.ts';
 
 const WRITER = /^[0-9a-f]{12}$/;
 
@@ -105,6 +105,9 @@ export async function claimWriterFolders(root: string, log: SinkLog): Promise<Wr
       // Syncs its name: the process that made it may have been killed before that.
       const path = await ensureFolder(root, `${OPEN_FOLDER}/${entry.name}`);
       const lock = tryOwn(join(path, WRITER_LOCK));
+      // Only for a while: left to it, the files of this folder would stay open until the next start.
+      if (lock === null && ownerOf(join(path, WRITER_LOCK))?.startsWith(ERASURE) === true)
+        throw new Error(`an erasure is in ${path}; the sink is opened after it`);
       if (lock === null) log.info({ path }, 'another writer uses this archive');
       else claimed.push({ path, lock });
     }
