@@ -1,4 +1,5 @@
-import { instantOf } from './time.ts';
+import { instantText, wholeNumber } from './plain-value.ts';
+import { instantOf, usualTime } from './time.ts';
 import { canonicalString } from '../../lib/json-compact.ts';
 import { MINUS, QUOTE, skipJson, skipNumber, skipScalar, skipString } from '../../lib/json-text.ts';
 import type { ColumnType } from '../definition.ts';
@@ -22,7 +23,7 @@ const TOO_LARGE = 10 ** DECIMAL_WHOLE;
 /** Sign and digits of the longest integer of 64 bits. */
 const LONGEST_INTEGER = 20;
 
-/** True for a signed integer of 64 bits without point and exponent. */
+/** True for a signed integer of 64 bits without point and exponent; `wholeNumber` reads others. */
 function isInteger(bytes: Uint8Array, from: number, to: number): boolean {
   for (let i = from; i < to; i += 1) {
     const c = bytes[i] as number;
@@ -137,8 +138,8 @@ function latin1(bytes: Uint8Array, from: number, to: number): string {
 
 /**
  * Steps over the value at `at` if a column of this type takes it.
- * @returns the index after it, negative for a text with escapes and for JSON that is not canonical; 0 when the column does not
- *   take it: then it may not even be JSON
+ * @returns the index after it, negative for a text with escapes, for JSON that is not canonical, and for a number or a time that
+ *   rows write in another form; 0 when the column does not take it: then it may not even be JSON
  * @throws JsonFault
  */
 export function readColumn(type: ColumnType, bytes: Uint8Array, at: number, depth: number): number {
@@ -150,16 +151,20 @@ export function readColumn(type: ColumnType, bytes: Uint8Array, at: number, dept
       const c = bytes[at] as number;
       if (c !== MINUS && !(c >= 0x30 && c <= 0x39)) return 0;
       const end = skipNumber(bytes, at);
-      return (type === 'decimal' ? isDecimal : isInteger)(bytes, at, end) ? end : 0;
+      if (type === 'decimal') return isDecimal(bytes, at, end) ? end : 0;
+      if (isInteger(bytes, at, end)) return end;
+      return wholeNumber(latin1(bytes, at, end)) === null ? 0 : -end;
     }
     case 'timestamp':
     case 'date': {
       if (bytes[at] !== QUOTE) return 0;
       const end = skipString(bytes, at);
       const isValid = type === 'date' ? isDate : isTimestamp;
-      if (end > 0) return isValid(bytes, at, end) ? end : 0;
-      const text = canonicalString(bytes, at, -end);
-      return isValid(text, 0, text.length) ? end : 0;
+      if (end > 0 && isValid(bytes, at, end)) return end;
+      const text = end > 0 ? bytes.subarray(at, end) : canonicalString(bytes, at, -end);
+      if (end < 0 && isValid(text, 0, text.length)) return end;
+      const isOther = type === 'timestamp' && instantText(latin1(text, 1, text.length - 1)) !== null;
+      return isOther ? -Math.abs(end) : 0;
     }
     case 'boolean':
       return bytes[at] === 0x74 || bytes[at] === 0x66 ? skipScalar(bytes, at) : 0;
@@ -168,4 +173,17 @@ export function readColumn(type: ColumnType, bytes: Uint8Array, at: number, dept
     default:
       return type satisfies never;
   }
+}
+
+/** The form in which rows have a value that `readColumn` has taken. */
+export function plainValue(
+  type: 'integer' | 'timestamp',
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+): Uint8Array {
+  if (type === 'integer') return Buffer.from(wholeNumber(latin1(bytes, from, to)) ?? '');
+  const time = canonicalString(bytes, from, to);
+  if (isTimestamp(time, 0, time.length)) return usualTime(time);
+  return Buffer.from(`"${instantText(latin1(time, 1, time.length - 1)) ?? ''}"`);
 }

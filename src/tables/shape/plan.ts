@@ -9,7 +9,7 @@ import {
   type TableDefinition,
 } from '../definition.ts';
 import { type ColumnPlan, Fields, type NestedPlan, type RowPlan } from './row-plan.ts';
-import { usualTime } from './time.ts';
+import { plainValue } from './column-types.ts';
 
 /**
  * @param given values of columns for which the document may have none, as text
@@ -149,5 +149,5 @@ function headOf({ name }: Column): Uint8Array {
 /** A column may be called `constructor`. */
 function givenOf(given: Readonly<Record<string, string>>, { name, type }: Column): Uint8Array {
   const value = Buffer.from(Object.hasOwn(given, name) ? JSON.stringify(given[name]) : '');
-  return type === 'timestamp' ? usualTime(value) : value;
+  return type === 'timestamp' && value.length > 0 ? plainValue(type, value, 0, value.length) : value;
 }

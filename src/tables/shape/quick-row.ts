@@ -47,7 +47,7 @@ export class QuickRow {
       const { type } = columns[slot] as RowPlan['columns'][number];
       const end = spans[2 * slot + 1] as number;
       const to = type === 'json' ? (isCanonical ? end : -end) : readColumn(type, bytes, from, 2);
-      if (to === 0) return false;
+      if (to === 0 || (to < 0 && type !== 'text' && type !== 'json')) return false;
       row.from[slot] = from;
       row.to[slot] = to;
     }

@@ -4,6 +4,7 @@ import type { EnvelopeValues } from './envelope.ts';
 import { ExtraWriter } from './extra.ts';
 import { InvalidRow } from './reject.ts';
 import type { RowPlan } from './row-plan.ts';
+import { plainValue } from './column-types.ts';
 import { instantOf } from './time.ts';
 
 /** Stands for the index of a value that its column does not take. */
@@ -14,7 +15,7 @@ export class RowState {
   readonly plan: RowPlan;
   /** First byte of a slot's value; -1 when it has none, `INVALID` when the column does not take it. */
   readonly from: Int32Array;
-  /** The byte after it; negative for a text with escapes and for JSON that is not canonical. */
+  /** The byte after it; negative as `readColumn` returns it. */
   readonly to: Int32Array;
   readonly extra = new ExtraWriter();
   /** Rows that were written, and in how many of them a slot had a value of the document. */
@@ -109,7 +110,11 @@ export class RowState {
       let to = this.to[slot] as number;
       let value = bytes;
       if (to < 0) {
-        value = canonicalString(bytes, from, -to);
+        const type = this.plan.columns[slot]?.type;
+        value =
+          type === 'timestamp' || type === 'integer'
+            ? plainValue(type, bytes, from, -to)
+            : canonicalString(bytes, from, -to);
         [from, to] = [0, value.length];
       }
       // The same time has several texts.

@@ -1,6 +1,8 @@
 import { ByteWriter } from '../../lib/byte-writer.ts';
+import { plainValue } from './column-types.ts';
 import { hasKnownKey, inheritsKnownKey, type RowIds } from './row-id.ts';
-import type { RowPlan } from './row-plan.ts';
+import type { ColumnType } from '../definition.ts';
+import type { ColumnPlan, RowPlan } from './row-plan.ts';
 import type { RowState } from './row-state.ts';
 
 /** Takes rows value by value. */
@@ -38,13 +40,28 @@ function writeSlots(target: RowTarget, row: RowState, bytes: Uint8Array, extra: 
     const number = numberOf[slot] as number;
     if (start >= 0) {
       filled[slot] = (filled[slot] as number) + 1;
-      target.value(number, bytes, start, to[slot] as number);
+      writeValue(target, number, (columns[slot] as ColumnPlan).type, bytes, start, to[slot] as number);
     } else if (givenEnd !== 0) target.value(number, given[slot] as Uint8Array, 0, givenEnd);
     else if (slot === position) writeNumber(target, number, row.position);
     else if (slot === repetition && row.repetition > 0) writeNumber(target, number, row.repetition);
     else if (slot === extraSlot && extra.length > 0) target.value(number, extra, 0, extra.length);
   }
   row.rows += 1;
+}
+
+/** Targets get numbers and times in their usual form. */
+function writeValue(
+  target: RowTarget,
+  number: number,
+  type: ColumnType,
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+): void {
+  if (to < 0 && (type === 'integer' || type === 'timestamp')) {
+    const value = plainValue(type, bytes, from, -to);
+    target.value(number, value, 0, value.length);
+  } else target.value(number, bytes, from, to);
 }
 
 function writeId(target: RowTarget, { rowId }: RowPlan, id: Uint8Array): void {
@@ -69,7 +86,9 @@ function writeInherited(
   extra: Uint8Array,
 ): void {
   for (const { number, slot } of inherited) {
-    if ((from[slot] as number) >= 0) target.value(number, bytes, from[slot] as number, to[slot] as number);
+    const start = from[slot] as number;
+    const { type } = plan.columns[slot] as ColumnPlan;
+    if (start >= 0) writeValue(target, number, type, bytes, start, to[slot] as number);
     else if (givenTo[slot] !== 0) target.value(number, given[slot] as Uint8Array, 0, givenTo[slot] as number);
     else if (slot === plan.extra && extra.length > 0) target.value(number, extra, 0, extra.length);
   }

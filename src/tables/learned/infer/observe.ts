@@ -61,7 +61,7 @@ class ColumnWalk extends Walk {
   }
 
   protected override numberAt(bytes: Buffer, at: number): Kind {
-    return NUMBERS.find((type) => readColumn(type, bytes, at, 1) !== 0) ?? 'huge';
+    return NUMBERS.find((type) => readColumn(type, bytes, at, 1) > 0) ?? 'huge';
   }
 
   protected override memberOf(around: SeenField, name: string, nth: number): SeenField | null {
