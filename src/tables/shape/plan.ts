@@ -49,7 +49,7 @@ export function planRow(
     addMember(fields, at, { slot: -1, type: 'json', nested: plan });
     return plan;
   });
-  fields.spread();
+  const slots = fields.spread(own.length + older.length);
   const [columns, tail] = [own, behind].map((some) =>
     some.map((column) => ({
       name: column.name,
@@ -65,7 +65,7 @@ export function planRow(
   return {
     table: definition.name,
     ownRows: definition.ownRows !== false,
-    slots: own.length + older.length,
+    slots,
     columns,
     tail,
     numbers: [...own, ...behind].map((column) => all.indexOf(column)),

@@ -130,20 +130,22 @@ export class RowReader {
   }
 
   #member(fields: Fields, field: Field, row: RowState, at: number, depth: number): number {
-    const { slot, nested, fields: inner } = field;
+    const { slot, nested, fields: inner, object } = field;
     if (slot >= 0) return this.#column(fields, field, row, at, depth);
     const bytes = this.#bytes;
+    if (this.#replace(row, object)) this.#forget(field, row);
     if (bytes[at] === NULL) return skipScalar(bytes, at);
     const opens = nested?.each === 'array' ? OPEN_BRACKET : OPEN_BRACE;
     if (bytes[at] !== opens && !holdsFrame(row.plan, pathOf(fields.path, field.name)))
       return this.#toExtra(fields, row, at, depth);
-    if (nested !== null) return this.#nested(nested, at, depth + 1);
+    row.from[object] = at;
+    if (nested !== null) return (row.to[object] = this.#nested(nested, at, depth + 1));
     if (bytes[at] !== OPEN_BRACE || inner === null)
       throw wrongType(bytes, at, depth, 'an object', pathOf(fields.path, field.name));
     row.extra.enter(inner);
     const end = this.#object(inner, row, at, depth + 1);
     row.extra.leave();
-    return end;
+    return (row.to[object] = end);
   }
 
   /** A member that a column reads, or two: the second takes what the first does not. */
@@ -172,12 +174,25 @@ export class RowReader {
     return this.#toExtra(fields, row, at, depth);
   }
 
-  /** The last member of a name counts, as for every JSON reader; an earlier one goes to `extra`. */
-  #replace(row: RowState, slot: number): void {
+  /** The last member of a name counts, as for every JSON reader; an earlier one goes to `extra`. Returns true if there is one. */
+  #replace(row: RowState, slot: number): boolean {
     const from = row.from[slot] as number;
-    if (from < 0) return;
+    if (from < 0) return false;
     row.extra.member(this.#bytes, this.#keyFrom, this.#keyTo, from, Math.abs(row.to[slot] as number));
     row.from[slot] = -1;
+    return true;
+  }
+
+  /** Removes what was read of an object or a list. */
+  #forget({ nested, fields }: Field, row: RowState): void {
+    const rows = nested === null ? undefined : this.#inner.get(nested.row);
+    rows?.clear();
+    rows?.state.beginDocument();
+    for (const field of fields?.members() ?? []) {
+      row.from[field.slot < 0 ? field.object : field.slot] = -1;
+      if (field.other !== null) row.from[field.other.slot] = -1;
+      this.#forget(field, row);
+    }
   }
 
   #toExtra(fields: Fields, row: RowState, at: number, depth: number): number {

@@ -3,8 +3,8 @@ import type { ColumnType, EnvelopeField } from '../definition.ts';
 
 /**
  * A definition made ready for the shaper: paths as trees of fields, columns as slots, everything written as bytes. Slots are the
- * columns that a document may have, and then the places where older documents have them. A column's number is its index in
- * `columnsOf`. Where there is no such slot or column, -1 stands.
+ * columns that a document may have, then the places where older documents have them, then objects and lists with columns or rows
+ * inside. A column's number is its index in `columnsOf`. Where there is no such slot or column, -1 stands.
  */
 export interface RowPlan {
   readonly table: string;
@@ -74,7 +74,10 @@ export interface Field {
   /** The key with its quotes, as it is usually written. */
   readonly key: Uint8Array;
   readonly name: string;
+  /** Slot of the column; -1 for an object or a list. */
   readonly slot: number;
+  /** Slot that notes where the object or list stands; -1 for a column. */
+  readonly object: number;
   readonly type: ColumnType;
   /** A second column of the member: it takes values that the first does not. */
   readonly other: { readonly slot: number; readonly type: ColumnType } | null;
@@ -96,10 +99,10 @@ export class Fields {
     this.open = Buffer.from(`${JSON.stringify(name)}:{`);
   }
 
-  add(member: Omit<Field, 'key' | 'other'>): void {
+  add(member: Omit<Field, 'key' | 'other' | 'object'>): void {
     const { name, slot, type } = member;
     const before = this.#members.get(name);
-    const field = { ...member, key: Buffer.from(JSON.stringify(name)), other: null };
+    const field = { ...member, key: Buffer.from(JSON.stringify(name)), other: null, object: -1 };
     if (before === undefined) this.#members.set(name, field);
     else if (before.other === null && before.slot >= 0 && slot >= 0)
       this.#members.set(name, { ...before, other: { slot, type } });
@@ -139,10 +142,19 @@ export class Fields {
     return this.#members.get(JSON.parse(canonicalString(bytes, from, to).toString()) as string);
   }
 
-  /** Makes the smallest hash table without collisions, here and inside. Call it once all members are added. */
-  spread(): void {
+  /**
+   * Gives slots to objects and lists, and makes the smallest hash table without collisions, here and inside. Call it once all
+   * members are added.
+   * @param free the first slot that is free @returns the first one after those given
+   */
+  spread(free: number): number {
+    let next = free;
+    for (const [name, field] of this.#members) {
+      if (field.slot >= 0) continue;
+      this.#members.set(name, { ...field, object: next });
+      next = field.fields?.spread(next + 1) ?? next + 1;
+    }
     const members = [...this.#members.values()];
-    for (const { fields } of members) fields?.spread();
     const hashes = members.map(({ name }) => hashOf(name));
     let size = 8;
     while (new Set(hashes.map((hash) => hash & (size - 1))).size < members.length) size *= 2;
@@ -150,6 +162,7 @@ export class Fields {
     for (const [at, member] of members.entries()) byHash[(hashes[at] ?? 0) & (size - 1)] = member;
     this.#byHash = byHash;
     this.#mask = size - 1;
+    return next;
   }
 }
 

@@ -76,6 +76,7 @@ const MEMBERS = String.raw`
   "source_id":"7"   "energy":{"value":1.}   "energy":{"value":1E5}   "energy":{"value":+1}
   "energy":{"value":true}   "energy":[]   "energy":"x"   "name":7   "name":"\u0041"   "name":"\/"
   "name":"\x"   "name":"a<TAB>b"   "name":nul   "name":tru   "id":"b"   "name":"a","name":"b"
+  "energy":{},"energy":{"value":1}   "data":{"Tea":{}},"data":{}   "data":{"Tea":{"macros":{},"macros":null}}
   "made_up":1   "nam":"a"   "names":"a"   "calendar_date":"2026-05-01T08:00:00"   "data":[]
   "data":{"Tea":[]}   "data":{"Tea":1}   "data":{"Tea":{},}   "data":{"Tea"}
   "data":{"Tea":{"energy":{"value":1}}   "name":"a",   "name" "a"   "name":"a";"user_id":"b"

@@ -57,12 +57,17 @@ function elementsIn(tree: Tree): readonly Tree[] {
 
 /** The foods of one meal. */
 class Items {
-  readonly rows: Row[] = [];
+  rows: Row[] = [];
   readonly #rejects: string[];
   #position = 0;
 
   constructor(rejects: string[]) {
     this.#rejects = rejects;
+  }
+
+  clear(): void {
+    this.rows = [];
+    this.#position = 0;
   }
 
   read({ table }: Nesting, data: Tree & { readonly kind: 'object' }): void {
@@ -87,6 +92,8 @@ class Row {
   readonly #key: string;
   /** By their path in the document. */
   readonly #values = new Map<string, Tree>();
+  /** Objects with columns or rows inside, by their path. */
+  readonly #objects = new Map<string, Tree>();
   /** Members of the row's `extra`; the same name may come again. */
   extra: Member[] = [];
 
@@ -104,7 +111,9 @@ class Row {
       const known = key.includes('.') ? null : this.#known(at);
       if (known === null) {
         extra.push([key, value]);
-      } else if ('type' in known) {
+        continue;
+      }
+      if ('type' in known) {
         const before = this.#values.get(at);
         if (before !== undefined) extra.push([key, before]);
         this.#values.delete(at);
@@ -112,7 +121,16 @@ class Row {
         if (isValid(known.type, value)) this.#values.set(at, value);
         else if (known.required === true) throw new Refused('wrong_type');
         else extra.push([key, value]);
-      } else if (isNull(value)) {
+        continue;
+      }
+      const before = this.#objects.get(at);
+      if (before !== undefined) {
+        extra.push([key, before]);
+        this.#forget(at);
+        if ('table' in known) items?.clear();
+      }
+      if (value.kind === 'object') this.#objects.set(at, value);
+      if (isNull(value)) {
         continue;
       } else if (value.kind !== 'object') {
         extra.push([key, value]);
@@ -124,6 +142,15 @@ class Row {
       }
     }
     return extra;
+  }
+
+  #forget(at: string): void {
+    this.#objects.delete(at);
+    for (const path of [...this.#values.keys(), ...this.#objects.keys()])
+      if (path.startsWith(`${at}.`)) {
+        this.#values.delete(path);
+        this.#objects.delete(path);
+      }
   }
 
   /** What is at a path: a column, nested rows, or an object with columns inside; null when it is not known. */
@@ -174,6 +201,7 @@ class Row {
     if (typeof from === 'string') {
       const value = this.#values.get(from);
       if (value === undefined) return null;
+      if (type === 'integer') return wholeOf(value) ?? null;
       return type === 'timestamp' ? exact(value).replace(/(\.\d{6})\d+/, '$1') : exact(value);
     }
     if ('envelope' in from) return null;
@@ -237,7 +265,7 @@ function isValid(type: ColumnType, tree: Tree): boolean {
     case 'text':
       return tree.kind === 'string';
     case 'integer':
-      return tree.kind === 'number' && /^-?\d+$/.test(tree.text) && is64Bits(BigInt(tree.text));
+      return wholeOf(tree) !== undefined;
     case 'decimal':
       return tree.kind === 'number' && isDecimal(tree.text);
     case 'timestamp':
@@ -251,6 +279,20 @@ function isValid(type: ColumnType, tree: Tree): boolean {
     default:
       return type satisfies never;
   }
+}
+
+/** The number without point and exponent, when it is a whole one of 64 bits. */
+function wholeOf(tree: Tree): string | undefined {
+  if (tree.kind !== 'number') return undefined;
+  if (/^-?\d+$/.test(tree.text)) return is64Bits(BigInt(tree.text)) ? tree.text : undefined;
+  const [mantissa = '', exponent = '0'] = tree.text.split(/e/i);
+  const [whole = '', fraction = ''] = mantissa.split('.');
+  if (Math.abs(Number(exponent)) > 99) return undefined;
+  const [scaled, unit] = [
+    BigInt(whole + fraction) * 10n ** BigInt(99 + Number(exponent)),
+    10n ** BigInt(99 + fraction.length),
+  ];
+  return scaled % unit === 0n && is64Bits(scaled / unit) ? String(scaled / unit) : undefined;
 }
 
 function is64Bits(value: bigint): boolean {

@@ -97,8 +97,8 @@ export class Layout {
         this.#text(key),
         // The member after it: at first in the order of the table, then as the last item had them.
         0,
-        // A value that two columns read is unusual, unless it is null.
-        [other === null ? slot : -1, TYPES[type] ?? 0],
+        // A value that two columns read is unusual, unless it is null. An object has its slot in the place of a type.
+        slot < 0 ? [slot, field.object] : other === null ? [slot, TYPES[type] ?? 0] : [-1, slot],
         field.fields === null ? 0 : this.#fields(field.fields, tables),
         nested === null ? 0 : this.row(nested.row, tables),
         nested?.each === 'map' ? 1 : 0,

@@ -175,10 +175,12 @@ function find(fields: u32, at: u32): u32 {
 function member(field: u32, state: u32, at: u32): u32 {
   const c = byte(at);
   const slot = load<i32>(field, SLOT);
-  const place = state + SLOTS + slot * SLOT_SIZE;
-  if (slot >= 0 && load<u32>(place) != 0) return fail(at);
+  // An object or a list notes in its own slot that it has come.
+  const place = state + SLOTS + (slot >= 0 ? slot : load<i32>(field, TYPE)) * SLOT_SIZE;
+  if (load<u32>(place) != 0) return fail(at);
   if (c == 0x6e) return load<u32>(at) == NULL ? at + 4 : fail(at + 3);
   if (slot < 0) {
+    store<u32>(place, at);
     const nested: u32 = load<u32>(field, NESTED);
     if (nested != 0) return nestedRows(nested, load<u32>(field, IS_MAP) != 0, at);
     const inner: u32 = load<u32>(field, INNER);
