@@ -81,8 +81,15 @@ export const PARSING_JOBS = table({
         text('units', 'unit of the value', { older: 'unit' }),
         decimal('min_reference_range', 'least value that is normal'),
         decimal('max_reference_range', 'greatest value that is normal'),
+        boolean('is_below_min_range', 'the value is below the least normal one'),
+        boolean('is_above_max_range', 'the value is above the greatest normal one'),
+        text('type', 'kind of value: numeric, range, comment, boolean …; open list'),
+        text('measurement_kind', 'direct, calculated, ratio, unknown; open list'),
         text('sample_type', 'urine, serum_plasma_blood …; open list'),
+        text('source_panel_name', 'panel of the report that has the biomarker'),
+        text('sensitivity', 'sensitive, insensitive, unknown; open list'),
         INTERPRETATION,
+        text('loinc_match_status', 'auto_match, needs_review, no_match; open list'),
         json('loinc_matches', 'array of matches: loinc_code, loinc_name, confidence_score …', {
           older: 'loinc',
         }),
@@ -107,9 +114,12 @@ export const AREAS = table({
       columns: [
         OF_AREA,
         text('lab', 'lab identifier', { from: { of: 'key' }, required: true }),
+        integer('lab_id', 'the laboratory'),
+        json('supported_bill_types', 'array of texts, such as client_bill'),
         ...inside(
           'patient_service_centers',
           [
+            boolean('appointment_with_service', 'appointments are made through the service'),
             integer('within_radius', 'centers inside the radius'),
             text('radius_miles', 'the radius, a text', { from: 'radius', unit: 'miles' }),
             json('capabilities', 'array of texts, such as stat'),
@@ -127,6 +137,7 @@ export const AREAS = table({
         position('provider_index'),
         text('name', 'name of the provider'),
         json('tier', 'array of texts, such as appointment-ready'),
+        json('service_types', 'the same, in newer answers'),
       ],
     }),
   ],

@@ -127,6 +127,17 @@ export const HISTORICAL_PULLS = table({
         timestamp('range_end', 'last moment asked for'),
         integer('days_with_data', 'days that had any; success with none is success', { unit: 'days' }),
         json('error_details', 'why it failed, as it came'),
+        ...inside(
+          'timeline',
+          [
+            timestamp('scheduled_at', 'when it was scheduled'),
+            timestamp('started_at', 'when it started'),
+            timestamp('ended_at', 'when it ended'),
+          ],
+          '',
+        ),
+        text('release', 'version of the service that pulled'),
+        text('trace_id', 'identifier for questions to the service'),
       ],
     }),
   ],

@@ -1,4 +1,4 @@
-import { date, text, timestamp } from '../definition.ts';
+import { boolean, date, json, text, timestamp } from '../definition.ts';
 import { ADDRESS, CLIENT_USER, TEAM } from './common.ts';
 import { inherited, inside, position, rowsIn, table } from './table.ts';
 
@@ -8,7 +8,20 @@ export const USERS = table({
   name: 'users',
   description: 'Users of the team, one a row. Their connections are in `user_connections`.',
   key: ['user_id'],
-  columns: [OWN_ID, TEAM, CLIENT_USER, timestamp('created_on', 'creation')],
+  columns: [
+    OWN_ID,
+    TEAM,
+    CLIENT_USER,
+    timestamp('created_on', 'creation'),
+    text('fallback_time_zone', 'IANA name of the time zone, where a provider gives none', {
+      from: 'fallback_time_zone.id',
+    }),
+    date('fallback_birth_date', 'date of birth, where a provider gives none', {
+      from: 'fallback_birth_date.value',
+    }),
+    date('ingestion_start', 'first day whose data is taken'),
+    date('ingestion_end', 'last day whose data is taken'),
+  ],
   nested: [
     rowsIn('connected_sources', {
       name: 'user_connections',
@@ -51,6 +64,9 @@ export const INSURANCE = table({
       text('gender', 'gender, open list'),
       date('dob', 'date of birth'),
     ]),
-    ...inside('insured.address', ADDRESS, 'insured_'),
+    ...inside('insured.address', [...ADDRESS, text('country', 'country')], 'insured_'),
+    ...inside('company', [text('name', 'name of the insurer'), json('address', 'its address, as it came')]),
+    json('guarantor', 'who pays, as it came'),
+    boolean('is_primary', 'used before other insurances'),
   ],
 });
