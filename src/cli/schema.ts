@@ -26,6 +26,7 @@ Examples:
   millrace schema meals --dialect postgres --load --from ./export/meals/meals/ | psql
   millrace schema meals --dialect redshift --load --replace --from s3://acme/meals/meals/dt=2026-11-21/ | psql
   millrace schema --dialect postgres --upgrade | psql
+  millrace schema --dialect bigquery --dbt > models/millrace.yml
   millrace schema --dialect bigquery --erase 6b0e9a52-0000-4000-8000-0000000000aa
 
 Without --dialect it shows the types and fields of accepted events. With --dialect it prints SQL for the rows of \`millrace
@@ -41,6 +42,9 @@ replaces what the table has of it. With --from the warehouse reads a copy of tha
 
 A load replaces rows of the same events, so it can be repeated. --replace also removes other rows of that day, such as rows that
 an erasure removed from the export. Use it for tables that are loaded from one export only.
+
+--dbt prints the tables as a source of dbt: descriptions, freshness by _received_at (by _loaded_at where rows have no event), and
+tests: required columns have values, and each key is once in the view of the newest versions.
 
 --upgrade adds missing columns to tables of an earlier version, and replaces the views. Redshift and Databricks have no repeatable
 statement for that.
@@ -61,13 +65,14 @@ const OPTIONS = {
   '--format <format>': oneOf(['parquet', 'ndjson'], 'what a folder holds'),
   '--compress <how>': oneOf(['gzip', 'zstd', 'none'], 'how its NDJSON is compressed'),
   '--replace': 'also remove other rows of the day whose folder --from names',
+  '--dbt': 'a source for dbt in YAML: tables, views, columns, freshness and tests',
   '--upgrade': 'only statements that complete tables of an earlier version',
   '--erase <user>': repeated('only statements that remove the rows of this user'),
   '--erase-day <day>': readBy(dayText, 'only statements that remove the rows that came in on this day, UTC'),
   '--client-user': 'the ids to erase are client user ids',
   '--config <file>': 'the config of the receiver; its `tables` are added',
   '--json':
-    'print one JSON document: [{table, createTable, createIndexes, createView, load, upgrade, erase, eraseByEvent}]',
+    'print one JSON document: [{table, createTable, createIndexes, describe, createView, load, upgrade, erase, eraseByEvent}]',
   ...KEY_OPTIONS,
   ...TABLES_OPTION,
 };
@@ -91,6 +96,12 @@ export function schemaCommand(io: Io): Command {
       const entries = [...tables.values()].filter(
         ({ definition }) => table === undefined || definition.name === table,
       );
+      if (options.dbt === true) {
+        // The writer of YAML takes as long to load as the rest of a command.
+        const { dbtSources } = await import('../tables/sql/dbt.ts');
+        print(io, dbtSources(entries, DIALECTS[dialect]));
+        return;
+      }
       if (options.export !== undefined) {
         const changes = await changesAfter(options.export, options.after);
         reportLost(changes, io);
@@ -112,8 +123,9 @@ export function schemaCommand(io: Io): Command {
 
 /** @throws MillraceError usage for a table or an option of SQL without --dialect */
 function refuseSql(name: string | undefined, options: Options): void {
-  const { only, load, format, compress, replace, upgrade, erase, eraseDay, clientUser, tables } = options;
-  const flags = [only, load, format, compress, replace, upgrade, eraseDay, clientUser, options.export];
+  const { only, load, format, compress, replace, dbt, upgrade, erase, eraseDay, clientUser, tables } =
+    options;
+  const flags = [only, load, format, compress, replace, dbt, upgrade, eraseDay, clientUser, options.export];
   const isSql = flags.some((given) => given !== undefined) || erase.length + tables.length > 0;
   if (!isSql && !TABLES.has(name ?? '')) return;
   throw usageError(`--dialect is required: ${Object.keys(DIALECTS).join(', ')}`);
@@ -178,7 +190,8 @@ function readable<T>(work: () => T): T {
 function render(schemas: readonly TableSchema[], parts: readonly Part[], dialect: DialectName): string {
   const { preamble }: Dialect = DIALECTS[dialect];
   const pick: Readonly<Record<Part, () => readonly (string | null)[]>> = {
-    tables: () => schemas.flatMap(({ createTable, createIndexes }) => [createTable, createIndexes]),
+    tables: () =>
+      schemas.flatMap(({ createTable, createIndexes, describe }) => [createTable, createIndexes, describe]),
     // Nested tables first: their views read the view of the parent.
     upgrade: () => schemas.map(({ upgrade }) => upgrade).toReversed(),
     views: () => schemas.map(({ createView }) => createView),

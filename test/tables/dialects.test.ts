@@ -1,9 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { DIALECTS, type DialectName } from '../../src/tables/sql/dialects/registry.ts';
 import { schemaOf, type SchemaOptions, type TableSchema } from '../../src/tables/sql/schema.ts';
 import { TABLES } from '../../src/tables/tables.ts';
+import { duckdb } from '../export/support.ts';
 import { millrace } from '../support/millrace.ts';
 import { lacksWorking, skipped } from '../support/requirements.ts';
 import { PYTHON } from './warehouses.ts';
@@ -41,8 +43,17 @@ function loadsOf(dialect: DialectName, table: string): { name: string; sql: stri
 }
 
 function statementsOf(schema: TableSchema): string[] {
-  const { createTable, createIndexes, createView, load, upgrade, erase, eraseByEvent } = schema;
-  return [createTable, createIndexes, createView, load, upgrade, erase, eraseByEvent].filter(
+  const {
+    createTable,
+    createIndexes,
+    describe: described,
+    createView,
+    load,
+    upgrade,
+    erase,
+    eraseByEvent,
+  } = schema;
+  return [createTable, createIndexes, described, createView, load, upgrade, erase, eraseByEvent].filter(
     (sql) => sql !== null,
   );
 }
@@ -101,12 +112,13 @@ describe.each(NAMES)('%s', (dialect) => {
   test('a new table says how its rows are divided and sorted', () => {
     const { createTable, createIndexes } = schemaOf(TABLES.get('meals')!, dialect);
     const keys: Readonly<Record<DialectName, RegExp>> = {
-      bigquery: /PARTITION BY DATE\(`_received_at`\)\nCLUSTER BY `user_id`, `id`;$/,
-      snowflake: /CLUSTER BY \(TO_DATE\(_received_at\), user_id\);$/,
+      bigquery:
+        /PARTITION BY DATE\(`_received_at`\)\nCLUSTER BY `user_id`, `id`\nOPTIONS \(description = '.*'\);$/,
+      snowflake: /CLUSTER BY \(TO_DATE\(_received_at\), user_id\)\nCOMMENT = '.*';$/,
       redshift: /DISTKEY \("user_id"\)\nCOMPOUND SORTKEY \("_received_at", "user_id", "id"\);$/,
-      databricks: /USING DELTA\nCLUSTER BY \(`_received_at`, `user_id`, `id`\);$/,
+      databricks: /USING DELTA\nCLUSTER BY \(`_received_at`, `user_id`, `id`\)\nCOMMENT '.*';$/,
       clickhouse:
-        /ENGINE = MergeTree\nPARTITION BY toYYYYMM\(`_received_at`\)\nORDER BY \(`user_id`, `id`, `_received_at`\)\n.*;$/,
+        /ENGINE = MergeTree\nPARTITION BY toYYYYMM\(`_received_at`\)\nORDER BY \(`user_id`, `id`, `_received_at`\)\n.*\nCOMMENT '.*';$/,
       postgres:
         /CREATE INDEX IF NOT EXISTS "meals_on_event" ON "meals" \(hashtextextended\("_event_id", 0\)\);/,
       duckdb: /\);$/,
@@ -141,3 +153,45 @@ test('Redshift and PostgreSQL unpack what an export has packed', () => {
   expect(() => loadOf('bigquery', 'gs://b/part-000001.ndjson.zst')).toThrow('--compress gzip');
   expect(() => loadOf('postgres', './part-000001.parquet')).toThrow('PostgreSQL reads no Parquet');
 });
+
+test('schema --dbt names columns and expressions that the tables have', async () => {
+  const { code, stdout } = await millrace(['schema', '--dialect', 'duckdb', '--dbt']);
+  expect(code).toBe(0);
+  const { sources } = parse(stdout) as { sources: { tables: DbtTable[] }[] };
+  const tables = sources[0]?.tables ?? [];
+  const bases = tables.filter((one) => one.loaded_at_field !== undefined);
+  expect(bases.map(({ name }) => name)).toEqual([...TABLES.keys()]);
+  const fresh = bases.filter(({ freshness }) => freshness !== null);
+  expect(fresh.map(({ name }) => name)).toEqual(TABLES.ofEvents().map(({ definition }) => definition.name));
+  expect(new Set(fresh.map((one) => one.loaded_at_field))).toEqual(new Set(['_received_at']));
+  const sql = await duckdb();
+  for (const entry of TABLES.values()) {
+    const { createTable, describe: described, createView } = schemaOf(entry, 'duckdb');
+    for (const statement of [createTable, described, createView])
+      if (statement !== null) await sql(statement);
+  }
+  for (const { name, loaded_at_field: field, data_tests: tests = [], columns } of tables) {
+    const names = columns.map((column) => `"${column.name}"`);
+    await sql(
+      `SELECT ${[...names, ...(field === undefined ? [] : [`max(${field})`])].join()} FROM ${name} GROUP BY ALL`,
+    );
+    expect([name, tests.length]).toEqual([name, field === undefined ? 1 : 0]);
+    for (const { unique } of tests)
+      expect(await sql(`SELECT ${unique.column_name} FROM ${name} GROUP BY 1 HAVING count(*) > 1`)).toEqual(
+        [],
+      );
+  }
+  expect(tables.flatMap((one) => one.columns).every(({ description }) => description !== '')).toBe(true);
+  const required = bases
+    .find(({ name }) => name === 'meals')
+    ?.columns.filter((one) => one.data_tests !== undefined);
+  expect(required?.map(({ name }) => name)).toEqual(['id', '_loaded_at']);
+});
+
+interface DbtTable {
+  readonly name: string;
+  readonly loaded_at_field?: string;
+  readonly freshness?: object | null;
+  readonly data_tests?: { readonly unique: { readonly column_name: string } }[];
+  readonly columns: { readonly name: string; readonly description: string; readonly data_tests?: string[] }[];
+}

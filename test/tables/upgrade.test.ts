@@ -19,6 +19,14 @@ function before(): Tables {
   return new Tables([less(MEALS)]);
 }
 
+/** The description of a column that an upgrade adds. */
+const COMMENT = {
+  duckdb: `SELECT comment FROM duckdb_columns() WHERE table_name = 'meals' AND column_name = 'source_name'`,
+  postgres: `SELECT col_description(attrelid, attnum) FROM pg_attribute
+    WHERE attrelid = 'meals'::regclass AND attname = 'source_name'`,
+  clickhouse: `SELECT comment FROM system.columns WHERE table = 'meals' AND name = 'source_name'`,
+};
+
 describe.each(WAREHOUSES)('$title', ({ dialect, lack, open }) => {
   test.skipIf(lack !== null)(
     `schema --upgrade completes tables of an earlier version, keeps their rows, and makes what is not there${skipped(lack)}`,
@@ -43,6 +51,7 @@ describe.each(WAREHOUSES)('$title', ({ dialect, lack, open }) => {
         expect([table, rows.length]).toEqual([table, table === 'meals' ? 1 : 0]);
       }
       expect(await warehouse.rows('SELECT id, source_name FROM meals_latest')).toEqual([['a', '']]);
+      expect(await warehouse.rows(COMMENT[dialect])).toEqual([['name of the provider, older data']]);
     },
   );
 

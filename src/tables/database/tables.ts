@@ -83,7 +83,7 @@ async function createTable(database: Database, entry: TableEntry): Promise<void>
   const { sql } = database;
   const ledger = ledgerIn(database);
   const table = tableName(sql, definition.name);
-  const { createTable: create, createIndexes } = schemaOf(entry, sql);
+  const { createTable: create, createIndexes, describe } = schemaOf(entry, sql);
   await database.run(create);
   // For a table of an earlier version.
   for (const added of addColumns(definition, sql) ?? []) await database.run(added);
@@ -92,6 +92,7 @@ async function createTable(database: Database, entry: TableEntry): Promise<void>
     await database.run(nameEarlierRows(definition, table));
   // After the columns, because they may be of new ones.
   if (createIndexes !== null) await database.run(createIndexes);
+  if (describe !== null) await database.run(describe);
   // Rows of a load are stored together, so this small index finds them. DuckDB has such an index by itself.
   if (database.dialect === 'postgres')
     await database.run(

@@ -1,5 +1,5 @@
 import { type Column, columnsOf, type TableDefinition } from '../definition.ts';
-import { type Dialect, script, tableName } from './dialects/dialect.ts';
+import { type Dialect, listColumns, script, tableName } from './dialects/dialect.ts';
 import { DIALECTS, type DialectName } from './dialects/registry.ts';
 import { dayOf, formatOf, type Source, type SourceFormat } from './dialects/source.ts';
 import { eventColumnsOf } from './identity.ts';
@@ -11,10 +11,12 @@ import type { TableEntry } from '../tables.ts';
 /** Statements for a table, in the order in which they are run. */
 export interface TableSchema {
   readonly table: string;
-  /** The table, with a comment for each column. */
+  /** The table, with descriptions where the dialect has them in this statement. */
   readonly createTable: string;
   /** Its indexes; null where the dialect has none. */
   readonly createIndexes: string | null;
+  /** Describes the table and its columns; null where `createTable` does. */
+  readonly describe: string | null;
   /** The view `<table>_latest` with the newest version of each row; null for a table without a key. */
   readonly createView: string | null;
   /** Loads rows; repeating it changes nothing. */
@@ -61,6 +63,7 @@ export function schemaOf(
     table: definition.name,
     createTable: createTable(definition, dialect),
     createIndexes: createIndexes(definition, dialect),
+    describe: describe(definition, dialect),
     createView: createView(entry, dialect),
     load: dialect.load(definition, document, sourceOf(place, dialect, options)),
     upgrade: upgrade(definition, dialect),
@@ -77,31 +80,48 @@ function sourceOf(place: string, { reads = 'parquet' }: Dialect, { format, repla
 }
 
 function createTable(definition: TableDefinition, dialect: Dialect): string {
-  const { quote, storage } = dialect;
-  const columns = columnsOf(definition);
-  const lines = columns.map((column, i) => {
-    const { name, required, description, unit } = column;
-    const comma = i === columns.length - 1 ? '' : ',';
-    const what = unit === undefined ? description : `${description} [${unit}]`;
-    const typed = `${typeIn(definition, column, dialect)}${required === true ? ' NOT NULL' : ''}`;
-    return `  ${quote(name)} ${typed}${comma} -- ${comment(what)}`;
+  const { storage, describedBy } = dialect;
+  const columns = listColumns(definition, (_, column) => {
+    return columnIn(definition, column, dialect, column.required === true ? ' NOT NULL' : '');
   });
-  const made = `CREATE TABLE IF NOT EXISTS ${tableName(dialect, definition.name)} (\n${lines.join('\n')}\n)${storage(definition)};`;
-  return `-- ${comment(definition.description)}\n${made}`;
+  const description = plainText(definition.description);
+  const described = describedBy === undefined ? '' : `\n${describedBy.table(dialect.literal(description))}`;
+  const made = `CREATE TABLE IF NOT EXISTS ${tableName(dialect, definition.name)} (\n${columns}\n)${storage(definition)}${described};`;
+  return `-- ${description}\n${made}`;
 }
 
-function typeIn(definition: TableDefinition, column: Column, { types, typeOf }: Dialect): string {
-  return typeOf?.(column, definition) ?? types[column.type];
+/** A column with its type and, where the dialect has it there, its description. */
+function columnIn(definition: TableDefinition, column: Column, dialect: Dialect, required = ''): string {
+  const { quote, types, typeOf, describedBy, literal } = dialect;
+  const type = typeOf?.(column, definition) ?? types[column.type];
+  const described = describedBy === undefined ? '' : ` ${describedBy.column(literal(descriptionOf(column)))}`;
+  return `${quote(column.name)} ${type}${required}${described}`;
+}
+
+/** What a column has, with its unit. */
+export function descriptionOf({ description, unit }: Column): string {
+  return plainText(unit === undefined ? description : `${description} [${unit}]`);
+}
+
+function describe(definition: TableDefinition, dialect: Dialect): string | null {
+  if (dialect.describedBy !== undefined) return null;
+  const { quote, literal } = dialect;
+  const table = tableName(dialect, definition.name);
+  return script([
+    `COMMENT ON TABLE ${table} IS ${literal(plainText(definition.description))}`,
+    ...columnsOf(definition).map(
+      (column) => `COMMENT ON COLUMN ${table}.${quote(column.name)} IS ${literal(descriptionOf(column))}`,
+    ),
+  ]);
 }
 
 /** Statements that add missing columns; null where the dialect has none that can be repeated. */
 export function addColumns(definition: TableDefinition, dialect: Dialect): string[] | null {
-  const { quote, addsMissing } = dialect;
-  if (addsMissing !== true) return null;
+  if (dialect.addsMissing !== true) return null;
   // Without NOT NULL: existing rows have no value.
   return columnsOf(definition).map(
     (column) =>
-      `ALTER TABLE ${tableName(dialect, definition.name)} ADD COLUMN IF NOT EXISTS ${quote(column.name)} ${typeIn(definition, column, dialect)}`,
+      `ALTER TABLE ${tableName(dialect, definition.name)} ADD COLUMN IF NOT EXISTS ${columnIn(definition, column, dialect)}`,
   );
 }
 
@@ -114,7 +134,7 @@ function upgrade(definition: TableDefinition, dialect: Dialect): string | null {
   return [
     createTable(definition, dialect),
     script([dropped, ...added]),
-    ...(indexes === null ? [] : [indexes]),
+    ...[indexes, describe(definition, dialect)].filter((statements) => statements !== null),
   ].join('\n');
 }
 
@@ -124,7 +144,7 @@ function createIndexes(definition: TableDefinition, dialect: Dialect): string | 
 }
 
 /** Without semicolons: many clients end a statement there, also in a comment. */
-function comment(text: string): string {
+function plainText(text: string): string {
   return text.replaceAll(';', ',').replaceAll(/\s+/g, ' ');
 }
 

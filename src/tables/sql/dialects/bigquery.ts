@@ -22,6 +22,10 @@ export const bigquery: Dialect = {
   addsMissing: true,
   quote,
   literal: escaped,
+  describedBy: {
+    column: (text) => `OPTIONS (description = ${text})`,
+    table: (text) => `OPTIONS (description = ${text})`,
+  },
   location: (table) => `gs://BUCKET/${table}/`,
   storage: (table) => {
     const sorted = sortedBy(table).map(quote);

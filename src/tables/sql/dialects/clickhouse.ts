@@ -22,6 +22,7 @@ export const clickhouse: Dialect = {
   addsMissing: true,
   quote,
   literal: escaped,
+  describedBy: { column: (text) => `COMMENT ${text}`, table: (text) => `COMMENT ${text}` },
   typeOf: ({ type, required }: Column) =>
     required === true ? clickhouse.types[type] : `Nullable(${clickhouse.types[type]})`,
   location: (table) => `https://BUCKET.s3.amazonaws.com/${table}/`,

@@ -27,6 +27,7 @@ export const databricks: Dialect = {
   deletes: 'exists',
   quote,
   literal: escaped,
+  describedBy: { column: (text) => `COMMENT ${text}`, table: (text) => `COMMENT ${text}` },
   location: (table) => `/Volumes/CATALOG/SCHEMA/VOLUME/${table}/`,
   storage: (table) => {
     const keys = [...new Set([arrivalOf(table), ...sortedBy(table)])].slice(0, CLUSTERED).map(quote);

@@ -27,6 +27,8 @@ export interface Dialect {
   location(table: string): string;
   /** Clauses after the columns of a new table: how its rows are divided and sorted. */
   storage(table: TableDefinition): string;
+  /** How CREATE TABLE describes a column, and the table after its storage. Without it there is `COMMENT ON`. */
+  readonly describedBy?: { column(literal: string): string; table(literal: string): string };
   /** Begin of a script. */
   readonly preamble?: string;
   /** It has `ADD COLUMN IF NOT EXISTS`. */

@@ -35,6 +35,7 @@ export const snowflake: Dialect = {
   addsMissing: true,
   quote,
   literal: escaped,
+  describedBy: { column: (text) => `COMMENT ${text}`, table: (text) => `COMMENT = ${text}` },
   location: (table) => `@STAGE/${table}/`,
   storage: (table) => {
     const [first] = sortedBy(table).map(quote);
