@@ -202,7 +202,6 @@ function render(schemas: readonly TableSchema[], parts: readonly Part[], dialect
       );
       return [
         ...(others ?? []).map(({ erase }) => erase),
-
         ...byEvent(others ?? [], dialect),
         ...(events ?? []).map(({ erase }) => erase),
       ];

@@ -3,16 +3,19 @@ import {
   CLOSE_BRACKET,
   COLON,
   COMMA,
+  JsonFault,
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
+  skipValue,
+  skipWhite,
 } from '../../lib/json-text.ts';
 import type { RejectCode } from '../shape/reject.ts';
 import type { DamagedText } from './input.ts';
 import { Brackets, closes, opens, PendingElement, TopMember } from './scanner-state.ts';
 
 const LINE_FEED = 10;
-const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
+const BYTE_ORDER_MARK = Buffer.of(0xef, 0xbb, 0xbf);
 const EMPTY = Buffer.alloc(0);
 
 export interface ElementOptions {
@@ -276,9 +279,13 @@ export class ElementScanner {
     if (bytes === null) {
       onFault('too_long', `longer than ${longest} bytes`, offset, end - offset);
     } else {
-      const first = bytes.findIndex((c) => c > 0x20);
+      const start = offset === 0 && bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? 3 : 0;
+      const first = bytes.findIndex((c, at) => c > 0x20 && at >= start);
       const last = bytes.findLastIndex((c) => c > 0x20);
-      if (first >= 0) onElement(bytes.subarray(first, last + 1), offset + first);
+      if (first >= 0 && this.#mode !== 'lines') onElement(bytes.subarray(first, last + 1), offset + first);
+      else if (first >= 0)
+        for (const [from, to] of documentsOn(bytes, first, last + 1))
+          onElement(bytes.subarray(from, to), offset + from);
       else if (this.#mode !== 'lines') onFault('not_json', 'nothing between two commas', offset, 0);
     }
     this.#pending.clear();
@@ -295,4 +302,20 @@ export class ElementScanner {
     this.#pending.clear();
     return chunk.length;
   }
+}
+
+/** Where the documents on a line stand: most lines have one. After a fault the rest of the line is one. */
+function documentsOn(line: Buffer, from: number, to: number): readonly (readonly [number, number])[] {
+  const documents: [number, number][] = [];
+  let at = from;
+  try {
+    while (at < to && (line.indexOf('}{', at) >= 0 || line.indexOf('} {', at) >= 0)) {
+      const end = skipValue(line, at, 1);
+      documents.push([at, end]);
+      at = skipWhite(line, end);
+    }
+  } catch (error) {
+    if (!(error instanceof JsonFault)) throw error;
+  }
+  return at < to ? [...documents, [at, to]] : documents;
 }

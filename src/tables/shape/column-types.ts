@@ -175,15 +175,11 @@ export function readColumn(type: ColumnType, bytes: Uint8Array, at: number, dept
   }
 }
 
-/** The form in which rows have a value that `readColumn` has taken. */
-export function plainValue(
-  type: 'integer' | 'timestamp',
-  bytes: Uint8Array,
-  from: number,
-  to: number,
-): Uint8Array {
+/** The form in which rows have a value that `readColumn` has taken with a negative end. */
+export function plainValue(type: ColumnType, bytes: Uint8Array, from: number, to: number): Uint8Array {
   if (type === 'integer') return Buffer.from(wholeNumber(latin1(bytes, from, to)) ?? '');
-  const time = canonicalString(bytes, from, to);
-  if (isTimestamp(time, 0, time.length)) return usualTime(time);
-  return Buffer.from(`"${instantText(latin1(time, 1, time.length - 1)) ?? ''}"`);
+  const text = canonicalString(bytes, from, to);
+  if (type !== 'timestamp') return text;
+  if (isTimestamp(text, 0, text.length)) return usualTime(text);
+  return Buffer.from(`"${instantText(latin1(text, 1, text.length - 1)) ?? ''}"`);
 }

@@ -1,4 +1,3 @@
-import { canonicalString } from '../../lib/json-compact.ts';
 import { BACKSLASH } from '../../lib/json-text.ts';
 import type { EnvelopeValues } from './envelope.ts';
 import { ExtraWriter } from './extra.ts';
@@ -110,11 +109,7 @@ export class RowState {
       let to = this.to[slot] as number;
       let value = bytes;
       if (to < 0) {
-        const type = this.plan.columns[slot]?.type;
-        value =
-          type === 'timestamp' || type === 'integer'
-            ? plainValue(type, bytes, from, -to)
-            : canonicalString(bytes, from, -to);
+        value = plainValue(this.plan.columns[slot]?.type ?? 'text', bytes, from, -to);
         [from, to] = [0, value.length];
       }
       // The same time has several texts.

@@ -1,7 +1,6 @@
 import { ByteWriter } from '../../lib/byte-writer.ts';
 import { plainValue } from './column-types.ts';
 import { hasKnownKey, inheritsKnownKey, type RowIds } from './row-id.ts';
-import type { ColumnType } from '../definition.ts';
 import type { ColumnPlan, RowPlan } from './row-plan.ts';
 import type { RowState } from './row-state.ts';
 
@@ -30,7 +29,7 @@ export function writeRow(target: RowTarget, row: RowState, bytes: Uint8Array, id
 
 /** @param extra the row's `extra`, complete; empty for none */
 function writeSlots(target: RowTarget, row: RowState, bytes: Uint8Array, extra: Uint8Array): void {
-  const { plan, from, to, given, givenTo, filled } = row;
+  const { plan, from, given, givenTo, filled } = row;
   const { numbers: numberOf, columns, position, repetition, extra: extraSlot } = plan;
   const own = columns.length;
   for (let slot = 0; slot < given.length; slot += 1) {
@@ -40,7 +39,7 @@ function writeSlots(target: RowTarget, row: RowState, bytes: Uint8Array, extra: 
     const number = numberOf[slot] as number;
     if (start >= 0) {
       filled[slot] = (filled[slot] as number) + 1;
-      writeValue(target, number, (columns[slot] as ColumnPlan).type, bytes, start, to[slot] as number);
+      writeValue(target, bytes, number, row, slot);
     } else if (givenEnd !== 0) target.value(number, given[slot] as Uint8Array, 0, givenEnd);
     else if (slot === position) writeNumber(target, number, row.position);
     else if (slot === repetition && row.repetition > 0) writeNumber(target, number, row.repetition);
@@ -50,18 +49,13 @@ function writeSlots(target: RowTarget, row: RowState, bytes: Uint8Array, extra: 
 }
 
 /** Targets get numbers and times in their usual form. */
-function writeValue(
-  target: RowTarget,
-  number: number,
-  type: ColumnType,
-  bytes: Uint8Array,
-  from: number,
-  to: number,
-): void {
-  if (to < 0 && (type === 'integer' || type === 'timestamp')) {
-    const value = plainValue(type, bytes, from, -to);
-    target.value(number, value, 0, value.length);
-  } else target.value(number, bytes, from, to);
+function writeValue(target: RowTarget, bytes: Uint8Array, number: number, row: RowState, slot: number): void {
+  const [start, end] = [row.from[slot] as number, row.to[slot] as number];
+  const { type } = row.plan.columns[slot] as ColumnPlan;
+  if (end >= 0 || (type !== 'integer' && type !== 'timestamp'))
+    return target.value(number, bytes, start, end);
+  const value = plainValue(type, bytes, start, -end);
+  target.value(number, value, 0, value.length);
 }
 
 function writeId(target: RowTarget, { rowId }: RowPlan, id: Uint8Array): void {
@@ -81,14 +75,13 @@ function writeNumber(target: RowTarget, number: number, value: number): void {
 function writeInherited(
   target: RowTarget,
   { inherited }: RowPlan,
-  { plan, from, to, given, givenTo }: RowState,
+  around: RowState,
   bytes: Uint8Array,
   extra: Uint8Array,
 ): void {
+  const { plan, given, givenTo } = around;
   for (const { number, slot } of inherited) {
-    const start = from[slot] as number;
-    const { type } = plan.columns[slot] as ColumnPlan;
-    if (start >= 0) writeValue(target, number, type, bytes, start, to[slot] as number);
+    if ((around.from[slot] as number) >= 0) writeValue(target, bytes, number, around, slot);
     else if (givenTo[slot] !== 0) target.value(number, given[slot] as Uint8Array, 0, givenTo[slot] as number);
     else if (slot === plan.extra && extra.length > 0) target.value(number, extra, 0, extra.length);
   }

@@ -8,13 +8,19 @@ interface Scanned {
   readonly faults: string[];
 }
 
-async function elementsOf(text: string, sizes: readonly number[], longest = 1e6): Promise<Scanned> {
+async function elementsOf(
+  text: string,
+  sizes: readonly number[],
+  longest = 1e6,
+  lines = false,
+): Promise<Scanned> {
   const bytes = Buffer.from(text);
   const found: string[] = [];
   const faults: string[] = [];
   const scanner = new ElementScanner({
     containers: ['meals', 'data'],
     longest,
+    lines,
     onElement: (element, offset) => {
       expect(bytes.subarray(offset, offset + element.length).equals(element)).toBe(true);
       found.push(element.toString());
@@ -38,6 +44,12 @@ describe('elements are found', () => {
     ['{"x":"meals","y":{"meals":[1]}}', ['{"x":"meals","y":{"meals":[1]}}'], []],
     ['{"meals":{"a":[1]}}', ['{"meals":{"a":[1]}}'], []],
     ['{"a":1}\n{"a":\n\n{"b":2}', ['{"a":1}', '{"a":', '{"b":2}'], []],
+    ['\ufeff{"a":1}{"a":"}{"}\n{"b":2}', ['{"a":1}', '{"a":"}{"}', '{"b":2}'], []],
+    [
+      '{"a":1}\n{"a":"}{"} {"b":2}{"c":\n1{"d":1}{}',
+      ['{"a":1}', '{"a":"}{"}', '{"b":2}', '{"c":', '1', '{"d":1}', '{}'],
+      [],
+    ],
   ])('%j', async (text, found, faults) => {
     for (const sizes of [[1], [2, 3], [1000]])
       expect(await elementsOf(text, sizes)).toEqual({ found, faults });
@@ -52,6 +64,14 @@ describe('elements are found', () => {
       });
     }
   });
+});
+
+test.each([
+  ['\ufeff{"a":1}\n', ['{"a":1}']],
+  ['\ufeff{"a":1}{"b":2}\n{"c":3} {"d":4}', ['{"a":1}', '{"b":2}', '{"c":3}', '{"d":4}']],
+])('of lines: %j', async (text, found) => {
+  for (const sizes of [[1], [2, 3], [1000]])
+    expect(await elementsOf(text, sizes, 1e6, true)).toEqual({ found, faults: [] });
 });
 
 describe('nothing is lost in silence: a fault covers all from the first byte of the element it struck', () => {

@@ -5,6 +5,7 @@ import { type Dialect, escaped, listColumns, script, STAGED } from './dialect.ts
 import { patternOf } from './source.ts';
 
 const quote = (name: string): string => `\`${name}\``;
+const described = (text: string): string => `OPTIONS (description = ${text})`;
 
 /** Statements for a session whose default dataset is the one with the tables. */
 export const bigquery: Dialect = {
@@ -22,10 +23,7 @@ export const bigquery: Dialect = {
   addsMissing: true,
   quote,
   literal: escaped,
-  describedBy: {
-    column: (text) => `OPTIONS (description = ${text})`,
-    table: (text) => `OPTIONS (description = ${text})`,
-  },
+  describedBy: { column: described, table: described },
   location: (table) => `gs://BUCKET/${table}/`,
   storage: (table) => {
     const sorted = sortedBy(table).map(quote);

@@ -39,12 +39,23 @@ export const clickhouse: Dialect = {
     const rows = `(${rowsOf(table, source)})`;
     const columns = listColumns(table, quote);
     return script([
+      refuseMoved(table, rows),
       ...(source.day === null ? [] : [deleteDay(table, source.day, clickhouse)]),
       ...deleteSame(table, rows),
       `INSERT INTO ${quote(table.name)} (\n${columns}\n)\n${distinctRows({ table, document, staged: rows }, clickhouse)}`,
     ]);
   },
 };
+
+/** Statement that fails where versions before 26 would move dates before 1900 and after 2299 to these years, in silence. */
+function refuseMoved(table: TableDefinition, rows: string): string {
+  const times = columnsOf(table).filter(({ type }) => type === 'date' || type === 'timestamp');
+  const moved = times.map(({ name }) => `toDate32(${quote(name)}) IN ('1900-01-01', '2299-12-31')`);
+  const reason =
+    'this ClickHouse moves dates before 1900 and after 2299, and there may be some: use 26 or later';
+  const where = `toYear(toDate32('9999-12-31')) < 9999 AND (${moved.join(' OR ')})`;
+  return `SELECT throwIf(count() > 0, '${reason}')\nFROM ${rows}\nWHERE ${where}`;
+}
 
 /** Statements that remove rows of the same events, and of the same answers, which have no event. */
 function deleteSame(table: TableDefinition, rows: string): string[] {
