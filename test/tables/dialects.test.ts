@@ -7,6 +7,7 @@ import { schemaOf, type SchemaOptions, type TableSchema } from '../../src/tables
 import { TABLES } from '../../src/tables/tables.ts';
 import { duckdb } from '../export/support.ts';
 import { millrace } from '../support/millrace.ts';
+import { blocksOf } from '../support/markdown.ts';
 import { lacksWorking, skipped } from '../support/requirements.ts';
 import { PYTHON } from './warehouses.ts';
 
@@ -79,6 +80,12 @@ describe.each(NAMES)('%s', (dialect) => {
       }));
       return [...plain, { name: `${table}: erase a day`, sql: day }, ...loads];
     });
+    const guide = dialect === 'bigquery' ? blocksOf('docs/lake.md') : [];
+    const merges = guide
+      .filter(({ text }) => text.startsWith('MERGE'))
+      .map(({ text: sql }) => ({ name: sql, sql }));
+    expect(merges).toHaveLength(dialect === 'bigquery' ? 2 : 0);
+    cases.push(...merges);
     const input = JSON.stringify(cases.map((one) => ({ dialect, ...one })));
     const { stdout, stderr, status } = spawnSync(PYTHON, [join(import.meta.dirname, 'parse.py')], {
       input,
