@@ -48,8 +48,8 @@ describe.skipIf(lack !== null)(`the guides, followed step by step${skipped(lack)
     expect(text('meals.sql')).toContain('CREATE TABLE IF NOT EXISTS `meals`');
     expect(text('meals.sql')).toContain('VIEW `meal_items_latest`');
     for (const table of ['meals', 'meal_items'])
-      expect(text('load.sql')).toMatch(
-        new RegExp(`gs://acme-health/meals/${table}/dt=[\\d-]{10}/\\*\\.parquet`),
+      expect(text('loaded.files')).toMatch(
+        new RegExp(`^${table} ${table}/dt=[\\d-]{10}/part-\\d+\\.ndjson\\.gz$`, 'm'),
       );
     expect(text('loaded.step')).toBe('1\n');
     expect(text('snowflake-load.sql')).toContain('FROM @health/meals/meals/');
