@@ -36,7 +36,8 @@ const DAY_MS = 86_400_000;
 export function instantText(time: string): string | null {
   if (time.length < SHORTEST_TIME || time.length > LONGEST) return null;
   const found = ISO_8601.exec(time);
-  if (found === null) return null;
+  // An hour alone is a time only with an offset.
+  if (found === null || /[Tt ]\d\d$/.test(time)) return null;
   const number = (group: number): number => Number(found[group] ?? 0);
   const [hour, minute, second, fraction = ''] = [number(9), number(10), number(11), found[12]];
   const offset = (number(14) * 3600 + number(15) * 60 + number(16)) * (found[13] === '-' ? -1 : 1);
