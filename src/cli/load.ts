@@ -21,11 +21,15 @@ Examples:
   millrace load ./data/archive --to postgres://loader@db.example/warehouse --table all
   millrace load ./data/archive --to duckdb:./warehouse.duckdb --table events --table meals
   millrace load ./data/archive --to postgres://loader@db.example/warehouse --follow
+  millrace load ./data/history --to duckdb:./warehouse.duckdb
 
 Loads the closed files of archives as rows of the tables that \`millrace schema\` declares. It creates the tables and their
 <table>_latest views. The same command again loads new files, removes rows that an erasure removed from the archive, and continues
 after an interruption; no event is loaded twice. Later loads keep all loaded tables up to date; a learned table needs its
 definition each time: --tables, or \`tables:\` in the --config. Tables named _millrace_… record what was loaded.
+
+The output folder of \`millrace backfill\` is loaded as a whole: each file into the table of its name, whatever --table says. When
+the backfill has replaced its files, their new rows replace the old ones.
 
 A row that the database refuses, for example by one of your constraints, is named and set aside; the others are loaded. The next
 run tries it again. A sealed archive needs its keys: --config or --keys.
@@ -60,8 +64,8 @@ type Options = OptionsOf<typeof OPTIONS>;
 
 export function loadCommand(io: Io): Command {
   return commandOf('load', OPTIONS, HELP)
-    .description('load archives into PostgreSQL or a DuckDB file, once or continuously')
-    .argument('<folder...>', 'folders or URLs of archives')
+    .description('load archives and backfills into PostgreSQL or a DuckDB file, once or continuously')
+    .argument('<folder...>', 'folders or URLs of archives, or output folders of backfills')
     .action(async (paths: readonly string[], options: Options) => {
       const tables = await tablesOf(options, io);
       const target = await targetOf(options.to, options.schema);
@@ -93,7 +97,7 @@ function namesIn(tables: Tables, named: readonly string[]): readonly string[] {
   if (named.includes('all')) return all;
   const unknown = named.find((name) => !all.includes(name));
   if (unknown !== undefined) throw usageError(`--table ${unknown}: must be all, or one of ${all.join(', ')}`);
-  return named.length === 0 ? ['events'] : named.flatMap((name) => tables.withNested(name));
+  return named.flatMap((name) => tables.withNested(name));
 }
 
 /** One round over its own connection. */
@@ -179,7 +183,7 @@ function isOk({ complete, rejects, problems }: LoadSummary): boolean {
 }
 
 const NO_ARCHIVE =
-  'no record of an archive was read: rows of a backfill are loaded by the statements of `millrace schema --dialect`';
+  'no record of an archive was read: rows of `millrace pull` are loaded by the statements of `millrace schema --dialect`';
 
 function report(summary: LoadSummary, target: Target, options: Options, io: Io): void {
   const { rows, files, before, records, replaced, duplicates, missing, unfinished, erased } = summary;

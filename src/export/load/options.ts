@@ -7,7 +7,7 @@ type Shared = Pick<
 >;
 
 export interface LoadOptions extends Shared, ShapesOptions {
-  /** Names of tables to be kept up to date, besides those that the database has already. */
+  /** Names of tables to be kept up to date, besides those that the database has already. Default with an archive: `events`. */
   readonly wanted: readonly string[];
   /** A transaction ends with the file that makes its records this large. */
   readonly stepBytes: number;

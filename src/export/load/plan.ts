@@ -2,6 +2,7 @@ import type { RecordOpener } from '../../core/sealed-record.ts';
 import { REFUSED, type Load } from '../../tables/database/ledger.ts';
 import type { Source } from '../archive-files.ts';
 import type { Archive } from './archives.ts';
+import type { BackfillFolder } from './backfill-folder.ts';
 
 /** A file to be loaded. */
 export interface PlannedFile {
@@ -61,6 +62,30 @@ export function planLoad(
   return { files, gone, before, missing };
 }
 
+/** A backfill whose files are to be loaded. */
+export interface PlannedBackfill {
+  readonly folder: BackfillFolder;
+  /** Earlier loads of it. */
+  readonly replaces: readonly number[];
+}
+
+/** Compares folders of backfills with what was loaded of them. @returns those to be loaded, and the number of files that are loaded already */
+export function planBackfills(
+  folders: readonly BackfillFolder[],
+  loads: readonly Load[],
+  shape: string,
+  isRetry: boolean,
+): { readonly planned: readonly PlannedBackfill[]; readonly before: number } {
+  const plans = folders.map((folder) => {
+    const earlier = loads.filter(({ archive, file }) => archive === folder.id && file === folder.file);
+    const [only] = earlier;
+    const isSame = earlier.length === 1 && only !== undefined && isCurrent(only, folder, shape, isRetry);
+    return { folder, replaces: earlier.map(({ load }) => load), isSame };
+  });
+  const before = plans.reduce((sum, { isSame, folder }) => sum + (isSame ? folder.rows.length : 0), 0);
+  return { planned: plans.filter(({ isSame }) => !isSame), before };
+}
+
 /** A file that was loaded before a compaction joined it with others is still that file, and the others are new. */
 function inPieces(source: Source, isKnown: (file: Source) => boolean): Source[] {
   const { pieces } = source;
@@ -74,7 +99,7 @@ function inPieces(source: Source, isKnown: (file: Source) => boolean): Source[] 
 /** False also when keys were destroyed since: a sealed archive does not say whose records are in which file. */
 function isCurrent(
   load: Load,
-  { sha256 }: Source,
+  { sha256 }: Pick<Source, 'sha256'>,
   shape: string,
   isRetry: boolean,
   opener?: RecordOpener,

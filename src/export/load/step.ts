@@ -17,13 +17,13 @@ import type { TableFields } from '../../tables/learned/field-sums.ts';
 import { textInRow } from '../../tables/shape/envelope.ts';
 import { eventColumnsOf } from '../../tables/sql/identity.ts';
 import { isErased } from '../source-bytes.ts';
+import { appendRows } from './append.ts';
 import type { LoadOptions } from './options.ts';
 import type { PlannedFile } from './plan.ts';
 
 /** Records, and bytes of them, whose rows are sent to the database together. */
 const BATCH_RECORDS = 2000;
 const BATCH_BYTES = 2 * 1024 * 1024;
-const LINE_FEED = 10;
 
 type ArchiveRecordItem = ArchiveItem & { kind: 'record' };
 
@@ -144,8 +144,9 @@ export class LoadStep {
 
   /** Sends the rows of the events that no load has yet, so that each event's rows are there once. */
   async #take(records: readonly ArchiveRecordItem[], made: ShapedRows, load: number): Promise<void> {
+    const { database, options } = this.#terms;
     const keys = records.map(keyOf);
-    const claimed = await claimEvents(this.#terms.database, load, keys);
+    const claimed = await claimEvents(database, load, keys);
     this.counts.duplicates += records.length - claimed.size;
     let [rows, own] = [made, records];
     if (claimed.size < records.length) {
@@ -156,36 +157,19 @@ export class LoadStep {
     for (const { nth, ...reject } of rows.rejects) {
       const { file, line } = own[nth] as ArchiveRecordItem;
       this.counts.rejects += 1;
-      this.#terms.options.onReject({ ...reject, file, line });
+      options.onReject({ ...reject, file, line });
     }
     for (const { definition, rows: count, lines } of rows.tables) {
-      const refused = await this.#append(definition, lines.view(), load, own);
       const { name } = definition;
+      const refused = await appendRows(database, definition, lines.view(), load, (row, reason) => {
+        const { file, line } = recordOf(own, definition, row);
+        options.onReject({ table: name, code: 'refused', reason, file, line });
+      });
+      this.#refused += refused;
+      this.counts.rejects += refused;
       this.counts.rows[name] = (this.counts.rows[name] ?? 0) + count - refused;
     }
     this.#shapes.release(rows);
-  }
-
-  /** Adds rows, except those that the database refuses. @returns how many it refused */
-  async #append(
-    table: TableDefinition,
-    lines: Buffer,
-    load: number,
-    records: readonly ArchiveRecordItem[],
-  ): Promise<number> {
-    const reason = await this.#terms.database.tryAppend(table, lines, load);
-    if (reason === null) return 0;
-    // Tries each half, until one row is left.
-    const half = lines.lastIndexOf(LINE_FEED, lines.length / 2) + 1 || lines.indexOf(LINE_FEED) + 1;
-    if (half < lines.length) {
-      const refused = await this.#append(table, lines.subarray(0, half), load, records);
-      return refused + (await this.#append(table, lines.subarray(half), load, records));
-    }
-    const { file, line } = recordOf(records, table, lines);
-    this.#refused += 1;
-    this.counts.rejects += 1;
-    this.#terms.options.onReject({ table: table.name, code: 'refused', reason, file, line });
-    return 1;
   }
 }
 
