@@ -29,7 +29,9 @@ after an interruption; no event is loaded twice. Later loads keep all loaded tab
 definition each time: --tables, or \`tables:\` in the --config. Tables named _millrace_… record what was loaded.
 
 The output folder of \`millrace backfill\` is loaded as a whole: each file into the table of its name, whatever --table says. When
-the backfill has replaced its files, their new rows replace the old ones.
+the backfill has replaced its files, their new rows replace the old ones. A line of _pulls.ndjson says what a whole pull asked for:
+rows of its user, table, provider and range that were received before it began and that it does not have are removed, now and
+whenever such rows are loaded later.
 
 A row that the database refuses, for example by one of your constraints, is named and set aside; the others are loaded. The next
 run tries it again. A sealed archive needs its keys: --config or --keys.
@@ -152,6 +154,7 @@ const NOTHING: LoadSummary = {
   unfinished: 0,
   records: 0,
   duplicates: 0,
+  vanished: 0,
   rows: {},
   drift: [],
   rejects: 0,
@@ -186,8 +189,8 @@ const NO_ARCHIVE =
   'no record of an archive was read: rows of `millrace pull` are loaded by the statements of `millrace schema --dialect`';
 
 function report(summary: LoadSummary, target: Target, options: Options, io: Io): void {
-  const { rows, files, before, records, replaced, duplicates, missing, unfinished, erased } = summary;
-  const { problems, rejects } = summary;
+  const { rows, files, before, records, replaced, duplicates, vanished } = summary;
+  const { missing, unfinished, erased, problems, rejects } = summary;
   printResult(
     io,
     options,
@@ -196,6 +199,7 @@ function report(summary: LoadSummary, target: Target, options: Options, io: Io):
     `${records} records of ${files} files, in ${target.name}; ${before} files loaded before`,
     ...some(replaced, 'files have changed or were removed: their old rows are gone'),
     ...some(duplicates, 'records of events that were there already'),
+    ...some(vanished, 'rows removed: a later pull does not have them, or replaces them'),
     ...some(missing, 'files of a manifest are missing: their rows stay'),
     ...some(unfinished, 'unfinished files of a receiver: loaded when they are closed'),
     ...some(erased, 'records stay sealed: their users were erased'),

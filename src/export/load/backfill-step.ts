@@ -1,15 +1,42 @@
+import { z } from 'zod';
 import { ByteWriter } from '../../lib/byte-writer.ts';
 import { JsonFault, membersOf } from '../../lib/json-text.ts';
 import { cutLines, type Line } from '../../lib/lines.ts';
+import { jsonIn } from '../../lib/parsed.ts';
 import { nextLoad, REFUSED, removeLoads, writeLoad } from '../../tables/database/ledger.ts';
+import { type Pull, removeVanished, writePulls } from '../../tables/database/pulls.ts';
 import type { TableDefinition } from '../../tables/definition.ts';
 import { columnsInRow } from '../../tables/shape/plan.ts';
 import { appendRows } from './append.ts';
-import type { BackfillFolder, RowsFile } from './backfill-folder.ts';
+import { type BackfillFolder, readBackfillFolder, type RowsFile } from './backfill-folder.ts';
 import { type LoadCounts, type LoadTerms, noCounts } from './step.ts';
 
 /** Bytes of rows that are sent to the database together. */
 const BATCH_BYTES = 2 * 1024 * 1024;
+
+/** A line of the file of pulls; `since` and `until` are days, both included, or times, the second not included. */
+const pullLine = z.object({
+  user_id: z.string(),
+  resource: z.string(),
+  table: z.string(),
+  provider: z.string().nullable().default(null),
+  since: z.union([z.iso.date(), z.iso.datetime({ offset: true })]),
+  until: z.union([
+    z.iso.date().transform((day) => new Date(Date.parse(day) + DAY_MS).toISOString()),
+    z.iso.datetime({ offset: true }),
+  ]),
+  began_at: z.iso.datetime({ offset: true }),
+});
+const DAY_MS = 86_400_000;
+
+/** Null for another line. */
+function parsePull(line: string): Pull | null {
+  try {
+    return pullLine.parse(jsonIn(line));
+  } catch {
+    return null;
+  }
+}
 
 /** Loads the folder of a backfill in one transaction of the caller's. */
 export class BackfillStep {
@@ -28,6 +55,8 @@ export class BackfillStep {
     await removeLoads(database, tables.names, replaces);
     const load = await nextLoad(database);
     for (const file of folder.rows) await this.#loadFile(folder.root, file, load, onBatch);
+    if (folder.pulls !== null) await this.#applyPulls(folder, folder.pulls, load);
+    counts.vanished += await removeVanished(database, tables, null);
     const hash = `${this.#refused > 0 ? REFUSED : ''}${folder.sha256}`;
     await writeLoad(database, {
       load,
@@ -63,6 +92,43 @@ export class BackfillStep {
       if (rows.bytes >= BATCH_BYTES) await send();
     }
     await send();
+  }
+
+  /** Notes the pulls. An incomplete pull would remove rows that the service still has, so that then none counts. */
+  async #applyPulls(folder: BackfillFolder, file: string, load: number): Promise<void> {
+    const { database, options, tables } = this.#terms;
+    const { places, onProblem } = options;
+    const names = new Set(folder.rows.map(({ table }) => table));
+    const pulls: Pull[] = [];
+    for await (const lines of cutLines(places.at(folder.root).chunks(file))) {
+      for (const { bytes, number, ended } of lines) {
+        const pull = ended && bytes !== null ? parsePull(bytes.toString()) : null;
+        if (pull !== null && names.has(pull.table)) pulls.push(pull);
+        else {
+          this.counts.problems += 1;
+          onProblem(
+            file,
+            number,
+            pull === null ? 'it is no line of a pull' : `${pull.table}.ndjson is missing`,
+          );
+        }
+      }
+    }
+    const now = await readBackfillFolder(folder.root, places, tables.known);
+    if (now?.sha256 !== folder.sha256) {
+      this.counts.problems += 1;
+      onProblem(
+        folder.file,
+        null,
+        'its files were replaced while they were loaded; the next run loads them again',
+      );
+    }
+    if (this.counts.problems === 0 && this.#refused === 0) return writePulls(database, load, pulls);
+    onProblem(
+      file,
+      null,
+      'not all rows of the folder are loaded: rows that have vanished at the service stay',
+    );
   }
 
   async #send(file: string, table: TableDefinition, rows: OrderedRows, load: number): Promise<void> {

@@ -21,4 +21,6 @@ export interface LoadSummary extends RunSummary {
   readonly files: number;
   /** Records of events that the database had already, from another file or a sink. */
   readonly duplicates: number;
+  /** Rows that were removed because a later pull of a backfill does not have them, or has them itself. */
+  readonly vanished: number;
 }

@@ -6,6 +6,7 @@ import {
   renameArchive,
   reviveDuplicates,
 } from '../../tables/database/ledger.ts';
+import { removeVanished } from '../../tables/database/pulls.ts';
 import { ensureTables } from '../../tables/database/tables.ts';
 import { Drift } from '../../tables/learned/drift.ts';
 import { type Archive, onceEach, readArchiveFolder } from './archives.ts';
@@ -69,6 +70,9 @@ class LoadRun {
     if (done !== 'interrupted' && !(await this.#loadBackfills(planned))) done = 'interrupted';
     // Another file may have events of a load that was removed.
     while (done === 'again') done = await this.#work(await this.#plan(archives, false));
+    // A sink may have written rows since that were received before a pull.
+    if (done === 'complete' && retriesRefused && database.dialect === 'postgres')
+      this.#counts.vanished += await inTransaction(database, () => removeVanished(database, tables, null));
     return {
       ...this.#counts,
       before: plan.before + before,
@@ -170,6 +174,7 @@ class LoadRun {
         show();
         if (step.bytes >= options.stepBytes) break;
       }
+      await step.finish();
     });
     return step;
   }

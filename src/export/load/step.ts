@@ -10,6 +10,7 @@ import {
   reviveDuplicates,
   writeLoad,
 } from '../../tables/database/ledger.ts';
+import { removeVanished } from '../../tables/database/pulls.ts';
 import { keyOf, Shapes, type ShapedRows } from '../../tables/database/shapes.ts';
 import type { LoadedTables } from '../../tables/database/tables.ts';
 import type { TableDefinition } from '../../tables/definition.ts';
@@ -27,7 +28,16 @@ const BATCH_BYTES = 2 * 1024 * 1024;
 
 type ArchiveRecordItem = ArchiveItem & { kind: 'record' };
 
-const NO_NUMBERS = { files: 0, replaced: 0, records: 0, duplicates: 0, rejects: 0, problems: 0, erased: 0 };
+const NO_NUMBERS = {
+  files: 0,
+  replaced: 0,
+  records: 0,
+  duplicates: 0,
+  vanished: 0,
+  rejects: 0,
+  problems: 0,
+  erased: 0,
+};
 
 /** What loading some files has done, as `LoadSummary` has it. */
 export type LoadCounts = typeof NO_NUMBERS & { readonly rows: Record<string, number> };
@@ -57,6 +67,8 @@ export class LoadStep {
   bytes = 0;
   /** Files that were loaded before have to be loaded again. */
   revived = false;
+  /** The first of its loads. */
+  #first: number | null = null;
   readonly #terms: LoadTerms;
   readonly #shapes: Shapes;
   /** Rows that the database refused. */
@@ -79,6 +91,7 @@ export class LoadStep {
     const { places, signal } = options;
     if (replaces.length > 0) await removeLoads(database, tables.names, replaces);
     const load = await nextLoad(database);
+    this.#first ??= load;
     const before = { records: this.counts.records, problems: this.counts.problems, refused: this.#refused };
     let batch: ArchiveRecordItem[] = [];
     let bytes = 0;
@@ -131,6 +144,12 @@ export class LoadStep {
     if (replaces.length === 0) return;
     this.counts.replaced += 1;
     if (await reviveDuplicates(database)) this.revived = true;
+  }
+
+  /** Removes the rows of the loaded files that had vanished at the service before. */
+  async finish(): Promise<void> {
+    const { database, tables } = this.#terms;
+    if (this.#first !== null) this.counts.vanished += await removeVanished(database, tables, this.#first);
   }
 
   #note(problem: ArchiveItem & { kind: 'problem' }): void {

@@ -7,6 +7,7 @@ import type { Database } from './database.ts';
  *   `refused:` for one of which rows were refused; `shape` of a sink names its tables.
  * - `_millrace_events`: the load of each event's rows. `event` is a hash of source, id and body.
  * - `_millrace_duplicates`: other loads with an event that was there already; when its load is removed, they are loaded again.
+ * - `_millrace_pulls`: what the service was asked for, of the loads that have whole answers (`pulls.ts`).
  * - `_millrace_tables`: the tables that are kept up to date, and a hash of their columns.
  */
 export function ledgerIn({ sql }: Pick<Database, 'sql'>) {
@@ -15,13 +16,14 @@ export function ledgerIn({ sql }: Pick<Database, 'sql'>) {
     loads: tableName(sql, '_millrace_loads'),
     events: tableName(sql, '_millrace_events'),
     duplicates: tableName(sql, '_millrace_duplicates'),
+    pulls: tableName(sql, '_millrace_pulls'),
     tables: tableName(sql, '_millrace_tables'),
   };
 }
 
 /** Makes the tables of the ledger if they are missing, in the caller's transaction. */
 export async function createLedger(database: Database): Promise<void> {
-  const { numbers, loads, events, duplicates, tables } = ledgerIn(database);
+  const { numbers, loads, events, duplicates, pulls, tables } = ledgerIn(database);
   await database.createSchema();
   await database.run(`
 CREATE SEQUENCE IF NOT EXISTS ${numbers};
@@ -38,6 +40,16 @@ CREATE TABLE IF NOT EXISTS ${loads} (
 );
 CREATE TABLE IF NOT EXISTS ${events} (event uuid PRIMARY KEY, load integer NOT NULL);
 CREATE TABLE IF NOT EXISTS ${duplicates} (event uuid NOT NULL, load integer NOT NULL);
+CREATE TABLE IF NOT EXISTS ${pulls} (
+  load integer NOT NULL,
+  user_id text NOT NULL,
+  resource text NOT NULL,
+  "table" text NOT NULL,
+  provider text,
+  since timestamptz NOT NULL,
+  until timestamptz NOT NULL,
+  began_at timestamptz NOT NULL
+);
 CREATE TABLE IF NOT EXISTS ${tables} (name text PRIMARY KEY, shape text NOT NULL);`);
 }
 
@@ -162,8 +174,8 @@ export async function removeLoads(
   if (loads.length === 0) return;
   const list = loads.join(', ');
   for (const table of tables) await database.run(`DELETE FROM ${table} WHERE _load IN (${list})`);
-  const { loads: known, events, duplicates } = ledgerIn(database);
-  for (const table of [events, duplicates, known])
+  const { loads: known, events, duplicates, pulls } = ledgerIn(database);
+  for (const table of [events, duplicates, pulls, known])
     await database.run(`DELETE FROM ${table} WHERE load IN (${list})`);
 }
 

@@ -117,7 +117,12 @@ function deleteSame({ table, document, staged }: Replacement, words: Words): str
 }
 
 /** Equal, or both null; written as an equation, because warehouses join by a hash then. */
-function equal({ name, type, required }: Column, own: Name, other: Name, { types }: Words): string {
+export function equal(
+  { name, type, required }: Column,
+  own: Name,
+  other: Name,
+  { types }: Pick<Words, 'types'>,
+): string {
   const text = (value: string): string => {
     if (required === true) return value;
     // An empty text is not null.

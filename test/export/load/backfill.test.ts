@@ -1,6 +1,8 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import type { JournalEvent } from '../../../src/core/event.ts';
+import { contractEvent } from '../../../src/sinks/contract-events.ts';
 import { archived, mealEvent } from '../support.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { kindsOf, load, postgresServer } from './support.ts';
@@ -13,18 +15,70 @@ interface MadeUpMeal {
   readonly id: string;
   readonly user?: string;
   readonly day?: string;
+  readonly provider?: string;
+}
+
+/** A line of `_pulls.ndjson`. */
+interface Pull {
+  readonly user_id: string;
+  readonly provider?: string | null;
+  readonly since?: string;
+  readonly until?: string;
+  readonly began_at?: string;
+  readonly table?: string;
 }
 
 /** Writes the output folder of a backfill, each meal with one food. */
-function writeBackfill(folder: string, meals: readonly MadeUpMeal[], loadedAt = LOADED_AT): void {
-  const rows = meals.map(({ id, user = 'user-1', day = '2026-01-05' }) => ({
-    meal: `{"id":"${id}","user_id":"${user}","calendar_date":"${day}","updated_at":"2026-01-05T10:00:00Z","source_provider":"made_up","energy_value":1.100000000000000001,"_loaded_at":"${loadedAt}"}\n`,
+function writeBackfill(
+  folder: string,
+  meals: readonly MadeUpMeal[],
+  pulls: readonly Pull[] = [],
+  loadedAt = LOADED_AT,
+): void {
+  const rows = meals.map(({ id, user = 'user-1', day = '2026-01-05', provider = 'made_up' }) => ({
+    meal: `{"id":"${id}","user_id":"${user}","calendar_date":"${day}","updated_at":"2026-01-05T10:00:00Z","source_provider":"${provider}","energy_value":1.100000000000000001,"_loaded_at":"${loadedAt}"}\n`,
     item: `{"meal_id":"${id}","user_id":"${user}","meal_updated_at":"2026-01-05T10:00:00Z","item_index":0,"name":"Tea","_loaded_at":"${loadedAt}"}\n`,
   }));
   writeFileSync(join(folder, 'meals.ndjson'), rows.map(({ meal }) => meal).join(''));
   writeFileSync(join(folder, 'meal_items.ndjson'), rows.map(({ item }) => item).join(''));
+  const given = { resource: 'meal', table: 'meals', provider: null, began_at: loadedAt, items: meals.length };
+  const lines = pulls.map((pull) => ({ ...given, since: '2026-01-01', until: '2026-01-31', ...pull }));
+  writeFileSync(join(folder, '_pulls.ndjson'), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
   writeFileSync(join(folder, '_backfill.ndjson'), '{"user_id":"user-1","status":"done"}\n');
 }
+
+/** A new folder of a backfill. */
+async function backfillOf(...args: [readonly MadeUpMeal[], (readonly Pull[])?, string?]): Promise<string> {
+  const folder = await temporaryFolder();
+  writeBackfill(folder, ...args);
+  return folder;
+}
+
+/** Events of meals, received at a time. */
+function eventsOf(meals: readonly MadeUpMeal[], received: string): JournalEvent[] {
+  return meals.map(({ id, user = 'user-1', day = '2026-01-05', provider = 'made_up' }, n) => {
+    const data = {
+      id,
+      user_id: user,
+      calendar_date: day,
+      updated_at: '2026-01-05T10:00:00Z',
+      source: { provider },
+    };
+    const body = {
+      event_type: 'daily.data.meal.created',
+      data: { ...data, data: { Tea: { energy: { value: 1 } } } },
+      team_id: 'team-1',
+      user_id: user,
+      client_user_id: null,
+    };
+    const event = contractEvent(n, { body: Buffer.from(JSON.stringify(body)) });
+    return { ...event, id: `${received} ${id}`, receivedAt: Date.parse(received) };
+  });
+}
+
+const isGone = (n: number): boolean => n % 17 === 0;
+const LATEST = 'SELECT id FROM meals_latest ORDER BY id';
+const ITEMS = 'SELECT meal_id FROM meal_items_latest ORDER BY meal_id';
 
 describe.each(kindsOf(postgresServer()))('a backfill loaded into $kind', ({ skip, make }) => {
   test.skipIf(skip)('is there once, however often it is loaded, and follows its files', async () => {
@@ -76,5 +130,80 @@ describe.each(kindsOf(postgresServer()))('a backfill loaded into $kind', ({ skip
     writeBackfill(folder, [{ id: 'm-1' }]);
     expect(await load(folder, database)).toMatchObject({ summary: { problems: 1, rows: { meals: 1 } } });
     expect(await database.sql(COUNTS)).toEqual(['1|1|1|1']);
+  });
+
+  test.skipIf(skip)(
+    'what has vanished at the service is removed, in whatever order it is loaded',
+    async () => {
+      const meals = Array.from({ length: 1200 }, (_, n) => ({
+        id: `meal-${n + 1}`,
+        user: `user-${n % 400}`,
+        day: `2026-01-${String((n % 28) + 1).padStart(2, '0')}`,
+      }));
+      const pulls = Array.from({ length: 400 }, (_, n) => ({ user_id: `user-${n}` }));
+      const left = meals.filter((_, n) => !isGone(n));
+      const back = { ...(meals[17] as MadeUpMeal) };
+      const list = [...left.map(({ id }) => id), back.id, 'meal-new'].toSorted();
+      const folders = [
+        await archived(
+          eventsOf(
+            meals.filter((_, n) => n % 3 > 0),
+            '2026-11-01T00:00:00Z',
+          ),
+        ),
+        await backfillOf(meals, pulls, '2026-11-10T00:00:00Z'),
+        await backfillOf(left, pulls, '2026-11-20T00:00:00Z'),
+        await archived(
+          eventsOf(
+            meals.filter((_, n) => isGone(n)),
+            '2026-11-19T00:00:00Z',
+          ),
+        ),
+        await archived(eventsOf([back, { ...back, id: 'meal-new' }], '2026-11-20T00:00:01Z')),
+      ];
+      for (const order of [folders, folders.toReversed()]) {
+        const database = await make();
+        for (const folder of order)
+          expect(await load(folder, database, '--table', 'meals')).toMatchObject({ code: 0 });
+        expect(await database.sql(LATEST)).toEqual(list);
+        expect(await database.sql(ITEMS)).toEqual(list);
+        // Each item of the newest pull is there once.
+        expect(
+          await database.sql('SELECT count(*), count(DISTINCT id) FROM meals WHERE _event_id IS NULL'),
+        ).toEqual([`${left.length}|${left.length}`]);
+        const again = await load(folders, database, '--table', 'meals');
+        expect(again).toMatchObject({ code: 0, summary: { files: 0, vanished: 0 } });
+        // Another table: everything is loaded again.
+        expect(await load(folders, database, '--table', 'events')).toMatchObject({ summary: { files: 7 } });
+        expect(await database.sql(LATEST)).toEqual(list);
+        expect(await database.sql(ITEMS)).toEqual(list);
+      }
+    },
+  );
+
+  test.skipIf(skip)('a pull removes only what it asked for', async () => {
+    const database = await make();
+    const meals: readonly MadeUpMeal[] = [
+      { id: 'before', day: '2026-01-09' },
+      { id: 'first', day: '2026-01-10' },
+      { id: 'last', day: '2026-01-20' },
+      { id: 'after', day: '2026-01-21' },
+      { id: 'other-user', user: 'user-2', day: '2026-01-10' },
+      { id: 'other-provider', provider: 'other', day: '2026-01-10' },
+    ];
+    const range = { user_id: 'user-1', provider: 'made_up', since: '2026-01-10', until: '2026-01-20' };
+    await load(await archived(eventsOf(meals, '2026-11-01T00:00:00Z')), database, '--table', 'meals');
+    await load(await backfillOf([{ id: 'last', day: '2026-01-20' }], [range]), database);
+    expect(await database.sql(LATEST)).toEqual(['after', 'before', 'last', 'other-provider', 'other-user']);
+    // The table of this line has no file here, so that nothing is known of it.
+    const sleep = await load(await backfillOf([], [{ ...range, table: 'sleep' }, range]), database);
+    expect(sleep).toMatchObject({ code: 3, summary: { problems: 1, vanished: 0 } });
+    expect(
+      await load(
+        await backfillOf([], [{ ...range, provider: null, began_at: '2026-12-01T00:00:00Z' }]),
+        database,
+      ),
+    ).toMatchObject({ code: 0, summary: { vanished: 3 } });
+    expect(await database.sql(LATEST)).toEqual(['after', 'before', 'other-user']);
   });
 });
