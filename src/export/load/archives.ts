@@ -3,8 +3,17 @@ import { MillraceError } from '../../core/errors.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { type ArchiveFiles, readArchiveFiles, type Source } from '../archive-files.ts';
 
-/** One archive to be loaded. */
-export interface Archive extends Pick<ArchiveFiles, 'files' | 'unfinished' | 'problems'> {
+/** A file of an archive, or the files of a backfill, which are replaced together. */
+export interface LoadedSource extends Source {
+  /** The files of rows of a backfill. */
+  readonly rows?: readonly { readonly table: string; readonly file: string }[];
+  /** Its file of pulls, where there is one. */
+  readonly pulls?: string;
+}
+
+/** An archive, or the folder of a backfill, to be loaded. */
+export interface Archive extends Pick<ArchiveFiles, 'unfinished' | 'problems'> {
+  readonly files: readonly LoadedSource[];
   /** The archive's id, or its path or URL where it has no manifest. */
   readonly id: string;
   /** Its id before it had a manifest. */
@@ -26,7 +35,7 @@ export async function readArchiveFolder(path: string, places: Places): Promise<A
 /** Archives, each once, also if a copy of it was named: of a file in several copies the first counts. */
 export function onceEach(archives: readonly Archive[]): Archive[] {
   return [...Map.groupBy(archives, ({ id }) => id).values()].flatMap((copies) => {
-    const files = new Map<string, Source>();
+    const files = new Map<string, LoadedSource>();
     for (const source of copies.flatMap((copy) => copy.files)) getOrMake(files, source.file, () => source);
     const problems = new Map(
       copies.flatMap((copy) => copy.problems.map((problem) => [problem.file, problem])),

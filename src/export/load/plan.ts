@@ -1,14 +1,13 @@
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { REFUSED, type Load } from '../../tables/database/ledger.ts';
 import type { Source } from '../archive-files.ts';
-import type { Archive } from './archives.ts';
-import type { BackfillFolder } from './backfill-folder.ts';
+import type { Archive, LoadedSource } from './archives.ts';
 
 /** A file to be loaded. */
 export interface PlannedFile {
   /** Id of its archive. */
   readonly archive: string;
-  readonly source: Source;
+  readonly source: LoadedSource;
   /** Earlier loads of it. */
   readonly replaces: readonly number[];
 }
@@ -62,32 +61,8 @@ export function planLoad(
   return { files, gone, before, missing };
 }
 
-/** A backfill whose files are to be loaded. */
-export interface PlannedBackfill {
-  readonly folder: BackfillFolder;
-  /** Earlier loads of it. */
-  readonly replaces: readonly number[];
-}
-
-/** Compares folders of backfills with what was loaded of them. @returns those to be loaded, and the number of files that are loaded already */
-export function planBackfills(
-  folders: readonly BackfillFolder[],
-  loads: readonly Load[],
-  shape: string,
-  isRetry: boolean,
-): { readonly planned: readonly PlannedBackfill[]; readonly before: number } {
-  const plans = folders.map((folder) => {
-    const earlier = loads.filter(({ archive, file }) => archive === folder.id && file === folder.file);
-    const [only] = earlier;
-    const isSame = earlier.length === 1 && only !== undefined && isCurrent(only, folder, shape, isRetry);
-    return { folder, replaces: earlier.map(({ load }) => load), isSame };
-  });
-  const before = plans.reduce((sum, { isSame, folder }) => sum + (isSame ? folder.rows.length : 0), 0);
-  return { planned: plans.filter(({ isSame }) => !isSame), before };
-}
-
 /** A file that was loaded before a compaction joined it with others is still that file, and the others are new. */
-function inPieces(source: Source, isKnown: (file: Source) => boolean): Source[] {
+function inPieces(source: LoadedSource, isKnown: (file: Source) => boolean): LoadedSource[] {
   const { pieces } = source;
   const holdsKnown = ({ pieces: inner }: Source): boolean =>
     inner.some((one) => isKnown(one) || holdsKnown(one));
@@ -99,7 +74,7 @@ function inPieces(source: Source, isKnown: (file: Source) => boolean): Source[] 
 /** False also when keys were destroyed since: a sealed archive does not say whose records are in which file. */
 function isCurrent(
   load: Load,
-  { sha256 }: Pick<Source, 'sha256'>,
+  { sha256 }: Source,
   shape: string,
   isRetry: boolean,
   opener?: RecordOpener,

@@ -10,38 +10,34 @@ import { removeVanished } from '../../tables/database/pulls.ts';
 import { ensureTables } from '../../tables/database/tables.ts';
 import { Drift } from '../../tables/learned/drift.ts';
 import { type Archive, onceEach, readArchiveFolder } from './archives.ts';
-import { type BackfillFolder, readBackfillFolder } from './backfill-folder.ts';
-import { BackfillStep } from './backfill-step.ts';
+import { readBackfillFolder } from './backfill-folder.ts';
 import type { LoadOptions, LoadSummary } from './options.ts';
-import { planBackfills, planLoad, type LoadPlan, type PlannedBackfill } from './plan.ts';
-import { addCounts, type LoadCounts, LoadStep, type LoadTerms, noCounts } from './step.ts';
+import { planLoad, type LoadPlan } from './plan.ts';
+import { addCounts, LoadStep, type LoadTerms, noCounts } from './step.ts';
 
 /** Table that is loaded when none is named. */
 const DEFAULT_TABLE = 'events';
 
 /**
- * Loads what is new in archives and in folders of backfills into a database, loads again what has changed, and removes what is gone. A transaction has the rows of
- * some files and their loads in the ledger, so that a run that was interrupted is continued by the next one and no row is there twice.
+ * Loads what is new in archives and backfills into a database, loads again what has changed, and removes what is gone. A transaction
+ * has the rows of some files and their loads in the ledger, so that a run that was interrupted is continued by the next one and no row
+ * is there twice.
  * @throws MillraceError archive_unreadable, archive_sealed, usage; errors of the database as they are
  */
 export async function runLoad(database: Database, options: LoadOptions): Promise<LoadSummary> {
   const { paths, places, tables: known } = options;
-  const read = await Promise.all(
-    paths.map(
-      async (path) =>
-        (await readBackfillFolder(path, places, known)) ?? (await readArchiveFolder(path, places)),
-    ),
-  );
-  const archives = onceEach(read.flatMap((one) => ('rows' in one ? [] : [one])));
-  const backfills = new Map(read.flatMap((one) => ('rows' in one ? [[one.id, one]] : [])));
-  const named = archives.length > 0 && options.wanted.length === 0 ? [DEFAULT_TABLE] : options.wanted;
-  const wanted = [...named, ...[...backfills.values()].flatMap(({ rows }) => rows.map(({ table }) => table))];
+  const readFolder = async (path: string): Promise<Archive> =>
+    (await readBackfillFolder(path, places, known)) ?? (await readArchiveFolder(path, places));
+  const archives = onceEach(await Promise.all(paths.map(readFolder)));
+  const backfills = archives.flatMap(({ files }) => files.flatMap(({ rows }) => rows ?? []));
+  const isAnyArchive = archives.some(({ files }) => files.every(({ rows }) => rows === undefined));
+  const named = options.wanted.length === 0 && isAnyArchive ? [DEFAULT_TABLE] : options.wanted;
   const opener = await options.opener?.();
   const tables = await inTransaction(database, async () => {
     await createLedger(database);
-    return ensureTables(database, known, wanted);
+    return ensureTables(database, known, [...named, ...backfills.map(({ table }) => table)]);
   });
-  return new LoadRun({ database, tables, opener, options }).load(archives, [...backfills.values()]);
+  return new LoadRun({ database, tables, opener, options }).load(archives);
 }
 
 class LoadRun {
@@ -53,29 +49,27 @@ class LoadRun {
     this.#terms = terms;
   }
 
-  async load(archives: readonly Archive[], backfills: readonly BackfillFolder[]): Promise<LoadSummary> {
+  async load(archives: readonly Archive[]): Promise<LoadSummary> {
     const { database, tables, options } = this.#terms;
     const { onProblem, retriesRefused } = options;
     await inTransaction(database, async () => {
       for (const { id, path } of archives) if (id !== path) await renameArchive(database, path, id);
     });
-    for (const { file, reason } of [...archives, ...backfills].flatMap(({ problems }) => problems)) {
+    for (const { file, reason } of archives.flatMap(({ problems }) => problems)) {
       this.#counts.problems += 1;
       onProblem(file, null, reason);
     }
     const plan = await this.#plan(archives, retriesRefused);
     for (const file of plan.missing) onProblem(file, null, 'in the manifest, but missing: its rows stay');
-    const { planned, before } = await this.#planBackfills(backfills);
     let done = await this.#work(plan);
-    if (done !== 'interrupted' && !(await this.#loadBackfills(planned))) done = 'interrupted';
     // Another file may have events of a load that was removed.
     while (done === 'again') done = await this.#work(await this.#plan(archives, false));
     // A sink may have written rows since that were received before a pull.
     if (done === 'complete' && retriesRefused && database.dialect === 'postgres')
-      this.#counts.vanished += await inTransaction(database, () => removeVanished(database, tables, null));
+      this.#counts.vanished += await inTransaction(database, () => removeVanished(database, tables, 0));
     return {
       ...this.#counts,
-      before: plan.before + before,
+      before: plan.before,
       missing: plan.missing.length,
       drift: this.#drift.report((table) => tables.known.get(table)?.definition),
       unfinished: archives.reduce((sum, { unfinished }) => sum + unfinished, 0),
@@ -89,51 +83,13 @@ class LoadRun {
     return planLoad(archives, loads, tables.shape, isRetry, opener);
   }
 
-  async #planBackfills(backfills: readonly BackfillFolder[]): Promise<ReturnType<typeof planBackfills>> {
-    const { database, tables, options } = this.#terms;
-    if (backfills.length === 0) return { planned: [], before: 0 };
-    const loads = await inTransaction(database, () => readLoads(database));
-    return planBackfills(backfills, loads, tables.shape, options.retriesRefused);
-  }
-
-  /** @returns false when it was interrupted */
-  async #loadBackfills(planned: readonly PlannedBackfill[]): Promise<boolean> {
-    const { signal } = this.#terms.options;
-    try {
-      for (const one of planned) {
-        if (signal.aborted) return false;
-        addCounts(this.#counts, await retryRefused(() => this.#loadBackfill(one)));
-      }
-      return true;
-    } catch (error) {
-      if (signal.aborted) return false;
-      throw error;
-    }
-  }
-
-  async #loadBackfill({ folder, replaces }: PlannedBackfill): Promise<LoadCounts> {
-    const { database, options } = this.#terms;
-    const step = new BackfillStep(this.#terms);
-    await inTransaction(database, () =>
-      step.load(folder, replaces, () =>
-        options.onProgress({
-          done: step.counts.files,
-          total: folder.rows.length,
-          records: this.#counts.records + step.counts.records,
-          file: folder.root,
-        }),
-      ),
-    );
-    return step.counts;
-  }
-
   async #work({ files, gone }: LoadPlan): Promise<'complete' | 'again' | 'interrupted'> {
     const { signal } = this.#terms.options;
     try {
       let again = gone.length > 0 && (await this.#remove(gone));
       for (let at = 0; at < files.length;) {
         if (signal.aborted) return 'interrupted';
-        const step = await retryRefused(() => this.#step(files, at));
+        const step = await this.#step(files, at);
         addCounts(this.#counts, step.counts);
         for (const fields of step.met()) this.#drift.add(fields);
         again ||= step.revived;
@@ -159,6 +115,13 @@ class LoadRun {
 
   /** Loads files from `from` on, as many as a step takes, in one transaction. */
   async #step(files: LoadPlan['files'], from: number): Promise<LoadStep> {
+    return this.#tryStep(files, from).catch((error: unknown) => {
+      if (!(error instanceof RowsRefused)) throw error;
+      return this.#tryStep(files, from);
+    });
+  }
+
+  async #tryStep(files: LoadPlan['files'], from: number): Promise<LoadStep> {
     const { database, options } = this.#terms;
     const step = new LoadStep(this.#terms);
     await inTransaction(database, async () => {
@@ -178,12 +141,4 @@ class LoadRun {
     });
     return step;
   }
-}
-
-/** Does a step, and does it a second time when rows were refused, which has ended its transaction. */
-async function retryRefused<T>(step: () => Promise<T>): Promise<T> {
-  return step().catch((error: unknown) => {
-    if (!(error instanceof RowsRefused)) throw error;
-    return step();
-  });
 }

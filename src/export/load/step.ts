@@ -19,6 +19,8 @@ import { textInRow } from '../../tables/shape/envelope.ts';
 import { eventColumnsOf } from '../../tables/sql/identity.ts';
 import { isErased } from '../source-bytes.ts';
 import { appendRows } from './append.ts';
+import type { LoadedSource } from './archives.ts';
+import { BackfillRows } from './backfill-rows.ts';
 import type { LoadOptions } from './options.ts';
 import type { PlannedFile } from './plan.ts';
 
@@ -84,15 +86,50 @@ export class LoadStep {
     return this.#shapes.met();
   }
 
-  /** Loads a file, and removes its earlier loads. */
+  /** Loads a file, or the files of a backfill, and removes its earlier loads. */
   async load({ archive, source, replaces }: PlannedFile, onBatch: () => void): Promise<void> {
-    const { root, file, sha256 } = source;
-    const { database, tables, opener, options } = this.#terms;
-    const { places, signal } = options;
+    const { file, sha256 } = source;
+    const { database, tables, opener } = this.#terms;
     if (replaces.length > 0) await removeLoads(database, tables.names, replaces);
     const load = await nextLoad(database);
     this.#first ??= load;
     const before = { records: this.counts.records, problems: this.counts.problems, refused: this.#refused };
+    const sealed =
+      source.rows === undefined
+        ? await this.#loadRecords(source, load, onBatch)
+        : await this.#loadBackfill(source, load, onBatch);
+    const refused = this.#refused > before.refused ? REFUSED : '';
+    await writeLoad(database, {
+      load,
+      archive,
+      file,
+      // A file with unreadable lines is loaded again by the next run.
+      sha256: this.counts.problems > before.problems ? '' : `${refused}${sha256}`,
+      shape: tables.shape,
+      records: this.counts.records - before.records,
+      sealed,
+      destroyed: opener?.destroyed ?? 0,
+    });
+    this.counts.files += 1;
+    if (replaces.length === 0) return;
+    this.counts.replaced += 1;
+    if (await reviveDuplicates(database)) this.revived = true;
+  }
+
+  async #loadBackfill(source: LoadedSource, load: number, onBatch: () => void): Promise<0> {
+    const rows = new BackfillRows(this.#terms, source.root, load);
+    await rows.load(source, onBatch);
+    addCounts(this.counts, rows.counts);
+    this.#refused += rows.counts.rejects;
+    // Its pulls concern the rows of all loads.
+    this.#first = 0;
+    return 0;
+  }
+
+  /** @returns number of sealed records that were opened */
+  async #loadRecords({ root, file }: LoadedSource, load: number, onBatch: () => void): Promise<number> {
+    const { opener, options } = this.#terms;
+    const { places, signal } = options;
     let batch: ArchiveRecordItem[] = [];
     let bytes = 0;
     let sealed = 0;
@@ -128,22 +165,7 @@ export class LoadStep {
       await taken.catch(() => undefined);
     }
     await taken;
-    const refused = this.#refused > before.refused ? REFUSED : '';
-    await writeLoad(database, {
-      load,
-      archive,
-      file,
-      // A file with unreadable lines is loaded again by the next run.
-      sha256: this.counts.problems > before.problems ? '' : `${refused}${sha256}`,
-      shape: tables.shape,
-      records: this.counts.records - before.records,
-      sealed,
-      destroyed: opener?.destroyed ?? 0,
-    });
-    this.counts.files += 1;
-    if (replaces.length === 0) return;
-    this.counts.replaced += 1;
-    if (await reviveDuplicates(database)) this.revived = true;
+    return sealed;
   }
 
   /** Removes the rows of the loaded files that had vanished at the service before. */

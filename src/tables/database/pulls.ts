@@ -43,13 +43,13 @@ export async function writePulls(database: Database, load: number, pulls: readon
  * Removes rows that have vanished at the service: the newest pull of their user, table, provider and range began after they were
  * received, and it does not have them. Rows of earlier pulls go also when it has them, so that a table has each item of the service
  * once. Rows that were received later stay.
- * @param from only rows of this load and later ones; null for all
+ * @param from only rows of this load and later ones; 0 for all
  * @returns number of removed rows, without those nested in them
  */
 export async function removeVanished(
   database: Database,
   { entries }: LoadedTables,
-  from: number | null,
+  from: number,
 ): Promise<number> {
   const { sql } = database;
   const rowId = sql.rowId ?? '';
@@ -75,7 +75,7 @@ export async function removeVanished(
 }
 
 /** Query of the vanished rows of a table; null for a table without users, key or time. */
-function vanishedFrom(definition: TableDefinition, database: Database, from: number | null): string | null {
+function vanishedFrom(definition: TableDefinition, database: Database, from: number): string | null {
   const { sql } = database;
   const { quote, rowId = '' } = sql;
   const columns = new Map(columnsOf(definition).map((column) => [column.name, column]));
@@ -117,7 +117,7 @@ function vanishedFrom(definition: TableDefinition, database: Database, from: num
         row_number() OVER (PARTITION BY rows_.${rowId} ORDER BY pull_.began_at DESC, pull_.load DESC) AS rank_
       FROM ${tableName(sql, definition.name)} AS rows_
       JOIN ${ledgerIn(database).pulls} AS pull_ ON ${covers.join(' AND ')}
-      ${from === null ? '' : `WHERE rows_.${LOAD_COLUMN} >= ${from}`}
+      ${from === 0 ? '' : `WHERE rows_.${LOAD_COLUMN} >= ${from}`}
     ) AS covered_
     WHERE rank_ = 1 AND load_ <> pull_ AND at_ < began_at_ AND (event_ IS NULL OR (row_id_ IS NULL AND NOT EXISTS (
       SELECT 1 FROM ${tableName(sql, definition.name)} AS same_ WHERE ${same.join(' AND ')}

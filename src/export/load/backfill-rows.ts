@@ -3,12 +3,12 @@ import { ByteWriter } from '../../lib/byte-writer.ts';
 import { JsonFault, membersOf } from '../../lib/json-text.ts';
 import { cutLines, type Line } from '../../lib/lines.ts';
 import { jsonIn } from '../../lib/parsed.ts';
-import { nextLoad, REFUSED, removeLoads, writeLoad } from '../../tables/database/ledger.ts';
-import { type Pull, removeVanished, writePulls } from '../../tables/database/pulls.ts';
+import { type Pull, writePulls } from '../../tables/database/pulls.ts';
 import type { TableDefinition } from '../../tables/definition.ts';
 import { columnsInRow } from '../../tables/shape/plan.ts';
 import { appendRows } from './append.ts';
-import { type BackfillFolder, readBackfillFolder, type RowsFile } from './backfill-folder.ts';
+import type { LoadedSource } from './archives.ts';
+import { readBackfillFolder } from './backfill-folder.ts';
 import { type LoadCounts, type LoadTerms, noCounts } from './step.ts';
 
 /** Bytes of rows that are sent to the database together. */
@@ -38,123 +38,101 @@ function parsePull(line: string): Pull | null {
   }
 }
 
-/** Loads the folder of a backfill in one transaction of the caller's. */
-export class BackfillStep {
+/** Loads the files of a backfill, as one load, in a transaction of the caller's. */
+export class BackfillRows {
   readonly counts: LoadCounts = noCounts();
   readonly #terms: LoadTerms;
-  #refused = 0;
+  readonly #root: string;
+  readonly #load: number;
 
-  constructor(terms: LoadTerms) {
+  constructor(terms: LoadTerms, root: string, load: number) {
     this.#terms = terms;
+    this.#root = root;
+    this.#load = load;
   }
 
-  /** @param replaces earlier loads of it */
-  async load(folder: BackfillFolder, replaces: readonly number[], onBatch: () => void): Promise<void> {
-    const { database, tables } = this.#terms;
-    const { counts } = this;
-    await removeLoads(database, tables.names, replaces);
-    const load = await nextLoad(database);
-    for (const file of folder.rows) await this.#loadFile(folder.root, file, load, onBatch);
-    if (folder.pulls !== null) await this.#applyPulls(folder, folder.pulls, load);
-    counts.vanished += await removeVanished(database, tables, null);
-    const hash = `${this.#refused > 0 ? REFUSED : ''}${folder.sha256}`;
-    await writeLoad(database, {
-      load,
-      archive: folder.id,
-      file: folder.file,
-      // Read again by the next run.
-      sha256: counts.problems > 0 ? '' : hash,
-      shape: tables.shape,
-      records: counts.records,
-      sealed: 0,
-      destroyed: 0,
-    });
-    counts.files += folder.rows.length;
-    counts.replaced += replaces.length > 0 ? folder.rows.length : 0;
-  }
-
-  async #loadFile(root: string, { table, file }: RowsFile, load: number, onBatch: () => void): Promise<void> {
+  async load({ file, sha256, rows = [], pulls }: LoadedSource, onBatch: () => void): Promise<void> {
     const { tables, options } = this.#terms;
-    const { definition } = tables.known.entry(table);
-    const rows = new OrderedRows(definition);
-    const send = async (): Promise<void> => {
-      await this.#send(file, definition, rows, load);
-      onBatch();
-    };
-    for await (const lines of cutLines(options.places.at(root).chunks(file))) {
-      options.signal.throwIfAborted();
+    for (const one of rows) await this.#loadFile(one.file, tables.known.entry(one.table).definition, onBatch);
+    if (pulls === undefined) return;
+    const names = new Set(rows.map(({ table }) => table));
+    const noted = await this.#readPulls(pulls, names);
+    const now = await readBackfillFolder(this.#root, options.places, tables.known);
+    if (now?.files[0]?.sha256 !== sha256)
+      this.#note(file, null, 'the files were replaced while they were loaded');
+    // An incomplete pull would remove rows that the service still has.
+    if (this.counts.problems + this.counts.rejects === 0)
+      await writePulls(this.#terms.database, this.#load, noted);
+    else
+      options.onProblem(pulls, null, 'not all rows are loaded: rows that have vanished at the service stay');
+  }
+
+  async #loadFile(file: string, table: TableDefinition, onBatch: () => void): Promise<void> {
+    const rows = new OrderedRows(table);
+    for await (const lines of this.#linesOf(file)) {
       for (const line of lines) {
         const reason = rows.add(line);
-        if (reason === null) continue;
-        this.counts.problems += 1;
-        options.onProblem(file, line.number, reason);
+        if (reason !== null) this.#note(file, line.number, reason);
       }
-      if (rows.bytes >= BATCH_BYTES) await send();
+      if (rows.bytes < BATCH_BYTES) continue;
+      await this.#send(file, rows);
+      onBatch();
     }
-    await send();
+    await this.#send(file, rows);
   }
 
-  /** Notes the pulls. An incomplete pull would remove rows that the service still has, so that then none counts. */
-  async #applyPulls(folder: BackfillFolder, file: string, load: number): Promise<void> {
-    const { database, options, tables } = this.#terms;
-    const { places, onProblem } = options;
-    const names = new Set(folder.rows.map(({ table }) => table));
+  async *#linesOf(file: string): AsyncGenerator<Line[]> {
+    const { places, signal } = this.#terms.options;
+    for await (const lines of cutLines(places.at(this.#root).chunks(file))) {
+      signal.throwIfAborted();
+      yield lines;
+    }
+  }
+
+  async #readPulls(file: string, names: ReadonlySet<string>): Promise<Pull[]> {
     const pulls: Pull[] = [];
-    for await (const lines of cutLines(places.at(folder.root).chunks(file))) {
+    for await (const lines of this.#linesOf(file)) {
       for (const { bytes, number, ended } of lines) {
         const pull = ended && bytes !== null ? parsePull(bytes.toString()) : null;
-        if (pull !== null && names.has(pull.table)) pulls.push(pull);
-        else {
-          this.counts.problems += 1;
-          onProblem(
-            file,
-            number,
-            pull === null ? 'it is no line of a pull' : `${pull.table}.ndjson is missing`,
-          );
-        }
+        if (pull === null) this.#note(file, number, 'it is no line of a pull');
+        else if (names.has(pull.table)) pulls.push(pull);
+        else this.#note(file, number, `${pull.table}.ndjson is missing`);
       }
     }
-    const now = await readBackfillFolder(folder.root, places, tables.known);
-    if (now?.sha256 !== folder.sha256) {
-      this.counts.problems += 1;
-      onProblem(
-        folder.file,
-        null,
-        'its files were replaced while they were loaded; the next run loads them again',
-      );
-    }
-    if (this.counts.problems === 0 && this.#refused === 0) return writePulls(database, load, pulls);
-    onProblem(
-      file,
-      null,
-      'not all rows of the folder are loaded: rows that have vanished at the service stay',
-    );
+    return pulls;
   }
 
-  async #send(file: string, table: TableDefinition, rows: OrderedRows, load: number): Promise<void> {
+  #note(file: string, line: number | null, reason: string): void {
+    this.counts.problems += 1;
+    this.#terms.options.onProblem(file, line, reason);
+  }
+
+  async #send(file: string, rows: OrderedRows): Promise<void> {
     const { lines, numbers } = rows.take();
+    const { name } = rows.table;
     if (numbers.length === 0) return;
     const { options, database } = this.#terms;
-    const refused = await appendRows(database, table, lines, load, (row, reason) => {
+    const refused = await appendRows(database, rows.table, lines, this.#load, (row, reason) => {
       const before = lines.subarray(0, row.byteOffset - lines.byteOffset);
       const line = numbers[before.toString('latin1').split('\n').length - 1] ?? 0;
-      options.onReject({ table: table.name, code: 'refused', reason, file, line });
+      options.onReject({ table: name, code: 'refused', reason, file, line });
     });
     const { counts } = this;
-    this.#refused += refused;
     counts.rejects += refused;
     counts.records += numbers.length;
-    counts.rows[table.name] = (counts.rows[table.name] ?? 0) + numbers.length - refused;
+    counts.rows[name] = (counts.rows[name] ?? 0) + numbers.length - refused;
   }
 }
 
 /** Rows of a file, with their members in the order of the shaper's rows, as databases take them. */
 class OrderedRows {
+  readonly table: TableDefinition;
   readonly #slots: ReadonlyMap<string, number>;
   readonly #out = new ByteWriter(64 * 1024);
   #numbers: number[] = [];
 
   constructor(definition: TableDefinition) {
+    this.table = definition;
     this.#slots = new Map(columnsInRow(definition).map(({ name }, slot) => [JSON.stringify(name), slot]));
   }
 
