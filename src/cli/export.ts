@@ -28,16 +28,18 @@ import {
 import { refuseArchives } from './own-folder.ts';
 import { StatusLine } from './status-line.ts';
 import { fileReports, reportLost, some } from './file-reports.ts';
-import { tableOption, TABLES_OPTION, tablesOf } from './tables-option.ts';
+import { TABLES_OPTION, tablesOf } from './tables-option.ts';
 
 const HELP = `
 Examples:
   millrace export ./data/archive --out ./export/events
   millrace export ./data/archive --out ./export/meals --table meals --format ndjson
+  millrace export ./data/archive --out ./lake --table all
   millrace export ./data/archive --out s3://acme/lake/meals --table meals --format delta --follow --every 1h
   millrace export ./data/archive --out ./export/labs --type labtest. --since 2026-11-01 --until 2026-11-30 --json
 
-Writes <out>/<table>/dt=<day>/part-….parquet (or .ndjson.gz), and each nested table beside it. \`millrace schema\` prints the
+Writes <out>/<table>/dt=<day>/part-….parquet (or .ndjson.gz), and each nested table beside it. Several tables, or all, are made
+in one pass over the archive; a table that a later version adds begins with new events, until --again. \`millrace schema\` prints the
 columns. dt is the day of received_at in UTC; --since and --until are compared with received_at. Events that are in several
 archives count once. A sealed archive needs its keys: --config or --keys.
 
@@ -65,6 +67,8 @@ as lines: {step, action: load|remove, table, dt, file, rows, bytes, sha256}, and
 Exit codes: 0 done, 1 failed, 2 usage, 3 partly done: interrupted, some records could not be read or made no row, or files of the
 archive or of the export are missing.`;
 
+const ALL = 'all';
+
 const LISTS = ['files', 'removed', 'days', 'emptied', 'step'] as const;
 
 type List = (typeof LISTS)[number];
@@ -72,10 +76,12 @@ type List = (typeof LISTS)[number];
 const OPTIONS = {
   '--out <place>': required('folder or URL of the export (s3://bucket/prefix); must hold nothing else'),
   ...WORK,
-  '--table <table>': tableOption(
-    'table to export; tables nested in it are included',
-    madeOfEvents(TABLES),
-    'events',
+  '--table <table>': special<readonly string[] | undefined>(
+    'table to export with its nested tables, or all; may be repeated (default: events)',
+    (option) => {
+      option.argChoices = [ALL, ...madeOfEvents(TABLES)];
+      return option.argParser((text, before?: readonly string[]) => [...(before ?? []), text]);
+    },
   ),
   '--format <format>': oneOf(
     ['parquet', 'ndjson', 'delta'],
@@ -132,10 +138,18 @@ function madeOfEvents(tables: Tables): string[] {
   return tables.ofEvents().map(({ definition }) => definition.name);
 }
 
+/** The named tables as an export notes them, whatever their order. */
+function tableIn(tables: Tables, named: readonly string[] = ['events']): string {
+  if (named.includes(ALL)) return ALL;
+  const unknown = named.find((name) => !madeOfEvents(tables).includes(name));
+  if (unknown !== undefined)
+    throw usageError(`--table ${unknown}: the tables are ${madeOfEvents(tables).join(', ')}, or ${ALL}`);
+  return [...new Set(named)].toSorted().join(',');
+}
+
 async function exportTo(paths: readonly string[], options: Options, io: Io): Promise<void> {
   const tables = await tablesOf(options, io);
-  if (!madeOfEvents(tables).includes(options.table))
-    throw usageError(`--table ${options.table}: the tables are ${madeOfEvents(tables).join(', ')}`);
+  const table = tableIn(tables, options.table);
   const storage = storageOf(options, io, [...paths, options.out]);
   const { work, since, until, type, team, user } = options;
   const step = (changes: Pick<ExportOptions, 'today'> = {}): Promise<ExportSummary> => {
@@ -146,7 +160,7 @@ async function exportTo(paths: readonly string[], options: Options, io: Io): Pro
         paths,
         out: options.out,
         ...(work === undefined ? {} : { work }),
-        table: options.table,
+        table,
         format: options.format,
         partition: options.partition,
         compression: options.compress,

@@ -14,10 +14,10 @@ export const TABLES_OPTION = {
 type TablesFlags = ConfigFlags & OptionsOf<typeof TABLES_OPTION>;
 
 /** An option for a table. Help names the built-in ones; definition files can add others. */
-export function tableOption(description: string, names: readonly string[], fallback?: string): Spec<string> {
+export function tableOption(description: string, names: readonly string[]): Spec<string> {
   return special(description, (option) => {
     option.argChoices = [...names];
-    return option.default(fallback);
+    return option;
   });
 }
 

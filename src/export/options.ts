@@ -20,7 +20,7 @@ export interface ExportOptions {
   /** How stores are reached. */
   readonly storage?: StorageSettings;
   readonly tables: Tables;
-  /** It and the tables nested in it are exported. */
+  /** One, several joined with commas, or `all`; with the tables nested in them. */
   readonly table: string;
   readonly format: OutputFormat;
   readonly compression: Compression;

@@ -7,9 +7,12 @@ import type { GatheredValues } from './parquet/column-values.ts';
 import type { Compression } from '../core/compression.ts';
 import type { RowFile, RowBatch } from './row-file.ts';
 import type { ExportFormat } from './rows.ts';
+import { entriesNamed } from './select.ts';
 
 /** Most open files; then the least recently used one is completed, and its partition continues in another file. */
 const OPEN_FILES = 32;
+/** With more tables, this many for each table, up to a limit. */
+const [OPEN_OF_TABLE, MOST_OPEN] = [4, 256];
 /** Bytes of rows in memory over all files; then the file with most of them writes its row group early. */
 const HELD = 32 * 1024 * 1024;
 /** Bytes of rows that are being written over all files; then `add` waits for them. */
@@ -32,6 +35,8 @@ export interface OutputsOptions {
   readonly format: ExportFormat;
   readonly compression: Compression;
   readonly tables: Tables;
+  /** As `entriesNamed` reads it. */
+  readonly table: string;
   /** Makes one row group of rows of several batches. */
   join(table: string, parts: readonly (readonly GatheredValues[])[]): Promise<EncodedGroup>;
 }
@@ -49,9 +54,12 @@ export class Outputs {
   readonly #open = new Map<string, Open>();
   readonly #made = new Map<string, number>();
   readonly #written: WrittenFile[] = [];
+  readonly #mostOpen: number;
 
   constructor(options: OutputsOptions) {
     this.#options = options;
+    const tables = entriesNamed(options.tables, options.table).length;
+    this.#mostOpen = Math.max(OPEN_FILES, Math.min(tables * OPEN_OF_TABLE, MOST_OPEN));
   }
 
   /** Takes rows; their buffers no longer belong to the caller. */
@@ -78,7 +86,7 @@ export class Outputs {
 
   async #create(table: string, place: string): Promise<Open> {
     const [oldest] = this.#open.keys();
-    if (oldest !== undefined && this.#open.size >= OPEN_FILES) await this.#finish(oldest);
+    if (oldest !== undefined && this.#open.size >= this.#mostOpen) await this.#finish(oldest);
     const { step, work, format, compression, tables, join: joined } = this.#options;
     const nth = (this.#made.get(place) ?? 0) + 1;
     this.#made.set(place, nth);

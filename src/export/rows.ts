@@ -33,7 +33,7 @@ export interface RowTerms extends GatheredTerms {
   readonly partition: 'dt' | 'none';
 }
 
-interface RowsHost {
+export interface RowsHost {
   onReject(reject: ExportReject): void;
   readonly onUnknown: OnExtraField;
   /** Called for an event whose type has no table, or whose shape its table does not know. */

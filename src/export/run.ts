@@ -9,6 +9,7 @@ import type { ExportOptions, ExportSummary } from './options.ts';
 import { Shaping } from './shaping.ts';
 import { identitiesIn, identityOf, isStale, planExport, type ExportPlan } from './plan.ts';
 import type { Source } from './archive-files.ts';
+import { entriesNamed, takenBy } from './select.ts';
 import { listSources, type SourceList } from './sources.ts';
 import { StepRun, type StepOptions } from './step.ts';
 import { checkTypes } from './types.ts';
@@ -31,10 +32,8 @@ const STEP_SOURCES = 1000;
 export async function runExport(options: ExportOptions): Promise<ExportSummary> {
   const { tables, table, compression, partition, selection, onProblem } = options;
   const format = options.format === 'delta' ? 'parquet' : options.format;
-  const entry = tables.entry(table);
-  const list = await listSources(options.paths, options.places, selection, (type) =>
-    tables.takes(entry, type),
-  );
+  const takes = takenBy(tables, entriesNamed(tables, table));
+  const list = await listSources(options.paths, options.places, selection, takes);
   for (const { file, reason } of list.problems) onProblem(file, null, reason);
   const opener = await options.opener?.();
   const opened = opener !== undefined;
@@ -203,7 +202,7 @@ async function openLog(options: ExportOptions, stale: StepLogOptions['isStale'])
   const { tables, table, format, compression, partition, selection, signal, onProblem } = options;
   const target = await openTarget(options);
   const { DeltaTables } = await import('./delta/delta-tables.ts');
-  const names = tables.withNested(table);
+  const names = entriesNamed(tables, table).flatMap(({ definition }) => tables.withNested(definition.name));
   return StepLog.open(target, {
     terms: { table, format, compression, partition, ...selection },
     tablesOf: (id) =>

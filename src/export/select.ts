@@ -1,6 +1,7 @@
 import { SEALED_TYPE } from '../core/sealed-record.ts';
 import type { RecordEnvelope } from '../core/archive-record.ts';
 import type { ErasureLine, FileLine } from '../core/archive-manifest.ts';
+import type { TableEntry, Tables } from '../tables/tables.ts';
 
 /** Which records are wanted; null and an empty list mean all. Times are compared with `received_at`. */
 export interface Selection {
@@ -47,4 +48,17 @@ export function canHoldWanted(
 
 function isTypeWanted(type: string, types: readonly string[], takes: TakesType): boolean {
   return takes(type) && (types.length === 0 || types.some((wanted) => type.startsWith(wanted)));
+}
+
+/** The tables that an export makes, without those nested in them. @param named a table, several joined with commas, or `all` */
+export function entriesNamed(tables: Tables, named: string): TableEntry[] {
+  const entries =
+    named === 'all' ? tables.ofEvents() : [...new Set(named.split(','))].map((name) => tables.entry(name));
+  const documents = new Set(entries.map(({ definition }) => definition));
+  return entries.filter(({ definition, document }) => definition === document || !documents.has(document));
+}
+
+/** Returns true for types of which one of the tables has rows. */
+export function takenBy(tables: Tables, entries: readonly TableEntry[]): TakesType {
+  return (type) => entries.some((entry) => tables.takes(entry, type));
 }

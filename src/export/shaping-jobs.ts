@@ -6,8 +6,8 @@ import type { GatheredValues } from './parquet/column-values.ts';
 import { mergeColumn } from './parquet/merge-columns.ts';
 import { type EncodedGroup, encodeGroup } from './parquet/row-group.ts';
 import type { RowBatch } from './row-file.ts';
-import { type ExportReject, Rows, type RowTerms } from './rows.ts';
-import { isEverything, isWanted, type Selection } from './select.ts';
+import { type ExportReject, Rows, type RowsHost, type RowTerms } from './rows.ts';
+import { entriesNamed, isEverything, isWanted, type Selection, takenBy } from './select.ts';
 import type { Problem } from './source-bytes.ts';
 import type { Unit } from './unit.ts';
 
@@ -32,6 +32,8 @@ export interface ShapedUnit {
 }
 
 export interface UnitTerms extends RowTerms {
+  /** As `entriesNamed` reads it. */
+  readonly table: string;
   readonly selection: Selection;
   /** Sealed lines were opened; those that could not be are empty. */
   readonly opened?: boolean;
@@ -40,22 +42,26 @@ export interface UnitTerms extends RowTerms {
 /** Makes a function that shapes units in the calling thread. The same unit always has the same rows. */
 function unitShaper(terms: UnitTerms): (unit: Unit) => ShapedUnit {
   const { tables, table, selection, opened = false } = terms;
-  const entry = tables.entry(table);
+  const entries = entriesNamed(tables, table);
   const isAll = isEverything(selection);
-  const takes = (type: string): boolean => tables.takes(entry, type);
+  const takes = takenBy(tables, entries);
   let [rejects, problems]: [ExportReject[], Problem[]] = [[], []];
   let [withoutTable, unknown]: [string[], ShapedUnit['unknown'][number][]] = [[], []];
-  const rows = new Rows(terms, {
+  const host: RowsHost = {
     onReject: (reject) => rejects.push(reject),
     onUnknown: (left, path, type) => unknown.push({ table: left, path, type }),
     onWithoutTable: (type) => withoutTable.push(type),
+  };
+  const rowsOf = entries.map((entry) => {
+    return { entry, rows: new Rows({ ...terms, table: entry.definition.name }, host) };
   });
+  const alone = rowsOf.length === 1 ? rowsOf[0]?.rows : undefined;
   return (unit) => {
     [rejects, problems, withoutTable, unknown] = [[], [], [], []];
     let records = 0;
     forEachLine(unit, (file, line, text) => {
       if (opened && text.length === 0) return;
-      if (isAll && rows.addPlain(text)) {
+      if (isAll && alone?.addPlain(text) === true) {
         records += 1;
         return;
       }
@@ -63,10 +69,11 @@ function unitShaper(terms: UnitTerms): (unit: Unit) => ShapedUnit {
       if (item.kind === 'problem') problems.push(item);
       else if (isWanted(item.record, selection, takes)) {
         records += 1;
-        rows.add(item);
+        for (const { entry, rows } of rowsOf) if (tables.takes(entry, item.record.event_type)) rows.add(item);
       }
     });
-    const { batches, met } = rows.take();
+    const taken = rowsOf.map(({ rows }) => rows.take());
+    const [batches, met] = [taken.flatMap((one) => one.batches), taken.flatMap((one) => one.met)];
     return { batches, records, rejects, problems, withoutTable, unknown, met, text: unit.text };
   };
 }

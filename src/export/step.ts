@@ -65,7 +65,7 @@ export class StepRun {
     { work, nextStep }: Pick<StepLog, 'work' | 'nextStep'>,
     before: Omit<ExportProgress, 'file'>,
   ) {
-    const { format, compression, tables, shaping } = options;
+    const { format, compression, tables, table, shaping } = options;
     this.#options = options;
     this.#step = nextStep;
     this.#before = before;
@@ -75,7 +75,8 @@ export class StepRun {
       format,
       compression,
       tables,
-      join: (table, parts) => shaping.join(table, parts),
+      table,
+      join: (name, parts) => shaping.join(name, parts),
     });
   }
 

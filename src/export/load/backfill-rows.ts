@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { ByteWriter } from '../../lib/byte-writer.ts';
-import { JsonFault, membersOf } from '../../lib/json-text.ts';
+import { CLOSE_BRACE, COMMA, JsonFault, OPEN_BRACE, skipValue } from '../../lib/json-text.ts';
 import { cutLines, type Line } from '../../lib/lines.ts';
 import { jsonIn } from '../../lib/parsed.ts';
 import { type Pull, writePulls } from '../../tables/database/pulls.ts';
@@ -9,7 +8,7 @@ import { columnsInRow } from '../../tables/shape/plan.ts';
 import { appendRows } from './append.ts';
 import type { LoadedSource } from './archives.ts';
 import { readBackfillFolder } from './backfill-folder.ts';
-import { type LoadCounts, type LoadTerms, noCounts } from './step.ts';
+import { type LoadCounts, type LoadTerms, noCounts } from './options.ts';
 
 /** Bytes of rows that are sent to the database together. */
 const BATCH_BYTES = 2 * 1024 * 1024;
@@ -68,17 +67,22 @@ export class BackfillRows {
   }
 
   async #loadFile(file: string, table: TableDefinition, onBatch: () => void): Promise<void> {
-    const rows = new OrderedRows(table);
+    const heads = columnsInRow(table).map(({ name }) => Buffer.from(`${JSON.stringify(name)}:`));
+    let [batch, size]: [Row[], number] = [[], 0];
     for await (const lines of this.#linesOf(file)) {
       for (const line of lines) {
-        const reason = rows.add(line);
-        if (reason !== null) this.#note(file, line.number, reason);
+        const { bytes, number } = line;
+        const fault = faultOf(line, heads);
+        if (fault !== null || bytes === null) this.#note(file, number, fault ?? '');
+        else batch.push({ bytes, number });
+        size += bytes?.length ?? 0;
       }
-      if (rows.bytes < BATCH_BYTES) continue;
-      await this.#send(file, rows);
+      if (size < BATCH_BYTES) continue;
+      await this.#send(file, table, batch);
+      [batch, size] = [[], 0];
       onBatch();
     }
-    await this.#send(file, rows);
+    if (batch.length > 0) await this.#send(file, table, batch);
   }
 
   async *#linesOf(file: string): AsyncGenerator<Line[]> {
@@ -107,75 +111,47 @@ export class BackfillRows {
     this.#terms.options.onProblem(file, line, reason);
   }
 
-  async #send(file: string, rows: OrderedRows): Promise<void> {
-    const { lines, numbers } = rows.take();
-    const { name } = rows.table;
-    if (numbers.length === 0) return;
+  async #send(file: string, table: TableDefinition, batch: readonly Row[]): Promise<void> {
     const { options, database } = this.#terms;
-    const refused = await appendRows(database, rows.table, lines, this.#load, (row, reason) => {
+    const { counts } = this;
+    const { name } = table;
+    const lines = Buffer.concat(batch.flatMap(({ bytes }) => [bytes, LINE_FEED]));
+    const refused = await appendRows(database, table, lines, this.#load, (row, reason) => {
       const before = lines.subarray(0, row.byteOffset - lines.byteOffset);
-      const line = numbers[before.toString('latin1').split('\n').length - 1] ?? 0;
+      const line = batch[before.toString('latin1').split('\n').length - 1]?.number ?? 0;
       options.onReject({ table: name, code: 'refused', reason, file, line });
     });
-    const { counts } = this;
     counts.rejects += refused;
-    counts.records += numbers.length;
-    counts.rows[name] = (counts.rows[name] ?? 0) + numbers.length - refused;
+    counts.records += batch.length;
+    counts.rows[name] = (counts.rows[name] ?? 0) + batch.length - refused;
   }
 }
 
-/** Rows of a file, with their members in the order of the shaper's rows, as databases take them. */
-class OrderedRows {
-  readonly table: TableDefinition;
-  readonly #slots: ReadonlyMap<string, number>;
-  readonly #out = new ByteWriter(64 * 1024);
-  #numbers: number[] = [];
+/** A line as a row, and its number. */
+interface Row {
+  readonly bytes: Buffer;
+  readonly number: number;
+}
 
-  constructor(definition: TableDefinition) {
-    this.table = definition;
-    this.#slots = new Map(columnsInRow(definition).map(({ name }, slot) => [JSON.stringify(name), slot]));
-  }
-
-  get bytes(): number {
-    return this.#out.length;
-  }
-
-  /** @returns why the line is no row of the table; null when it was added */
-  add({ bytes, number, ended }: Line): string | null {
-    if (bytes === null || !ended) return 'the line is not complete';
-    const members: Buffer[] = [];
-    try {
-      for (const { name, value } of membersOf(bytes, 0)) {
-        const column = bytes.toString('utf8', ...name);
-        const slot = this.#slots.get(column);
-        if (slot === undefined) return `the table has no column ${column}`;
-        if (!bytes.subarray(...value).equals(NULL))
-          members[slot] = Buffer.concat([bytes.subarray(...name), COLON, bytes.subarray(...value), COMMA]);
-      }
-    } catch (error) {
-      if (!(error instanceof JsonFault)) throw error;
-      return error.message;
+/** Why a line is no row as the shaper writes them, with these beginnings of members in their order; null when it is one. */
+function faultOf({ bytes, ended }: Line, heads: readonly Buffer[]): string | null {
+  if (bytes === null || !ended) return 'the line is not complete';
+  let at = 1;
+  try {
+    for (const head of heads) {
+      const from = at + head.length;
+      // A value that is missing is not written as null.
+      if (!bytes.subarray(at, from).equals(head) || bytes[from] === N) continue;
+      at = skipValue(bytes, from, 1);
+      if (bytes[at] === COMMA) at += 1;
     }
-    const row = Buffer.concat(Object.values(members));
-    if (row.length === 0) return 'the row is empty';
-    this.#out.append(OPEN);
-    this.#out.append(row.subarray(0, -1));
-    this.#out.append(CLOSE);
-    this.#numbers.push(number);
-    return null;
+  } catch (error) {
+    if (!(error instanceof JsonFault)) throw error;
+    return error.message;
   }
-
-  /** The rows so far, valid until the next call of `add`, and the number of the line of each. */
-  take(): { readonly lines: Buffer; readonly numbers: readonly number[] } {
-    const taken = { lines: this.#out.view(), numbers: this.#numbers };
-    this.#out.length = 0;
-    this.#numbers = [];
-    return taken;
-  }
+  const isRow = bytes[0] === OPEN_BRACE && bytes[at] === CLOSE_BRACE && at + 1 === bytes.length;
+  return isRow ? null : `${at} bytes into the line is no column of the table, or no next one`;
 }
 
-const NULL = Buffer.from('null');
-const COLON = Buffer.from(':');
-const COMMA = Buffer.from(',');
-const OPEN = Buffer.from('{');
-const CLOSE = Buffer.from('}\n');
+const N = 'n'.charCodeAt(0);
+const LINE_FEED = Buffer.from('\n');

@@ -1,4 +1,7 @@
+import type { RecordOpener } from '../../core/sealed-record.ts';
+import type { Database } from '../../tables/database/database.ts';
 import type { ShapesOptions } from '../../tables/database/shapes.ts';
+import type { LoadedTables } from '../../tables/database/tables.ts';
 import type { ExportOptions, RunSummary } from '../options.ts';
 
 type Shared = Pick<
@@ -23,4 +26,36 @@ export interface LoadSummary extends RunSummary {
   readonly duplicates: number;
   /** Rows that were removed because a later pull of a backfill does not have them, or has them itself. */
   readonly vanished: number;
+}
+
+const NO_NUMBERS = {
+  files: 0,
+  replaced: 0,
+  records: 0,
+  duplicates: 0,
+  vanished: 0,
+  rejects: 0,
+  problems: 0,
+  erased: 0,
+};
+
+/** What loading some files has done, as `LoadSummary` has it. */
+export type LoadCounts = typeof NO_NUMBERS & { readonly rows: Record<string, number> };
+
+export function noCounts(): LoadCounts {
+  return { ...NO_NUMBERS, rows: {} };
+}
+
+export function addCounts(counts: LoadCounts, more: LoadCounts): void {
+  for (const name of Object.keys(NO_NUMBERS) as (keyof typeof NO_NUMBERS)[]) counts[name] += more[name];
+  for (const [table, rows] of Object.entries(more.rows))
+    counts.rows[table] = (counts.rows[table] ?? 0) + rows;
+}
+
+/** What a run loads into, and with which options. */
+export interface LoadTerms {
+  readonly database: Database;
+  readonly tables: LoadedTables;
+  readonly opener: RecordOpener | undefined;
+  readonly options: LoadOptions;
 }

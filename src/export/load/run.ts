@@ -11,9 +11,9 @@ import { ensureTables } from '../../tables/database/tables.ts';
 import { Drift } from '../../tables/learned/drift.ts';
 import { type Archive, onceEach, readArchiveFolder } from './archives.ts';
 import { readBackfillFolder } from './backfill-folder.ts';
-import type { LoadOptions, LoadSummary } from './options.ts';
+import { addCounts, type LoadOptions, type LoadSummary, type LoadTerms, noCounts } from './options.ts';
 import { planLoad, type LoadPlan } from './plan.ts';
-import { addCounts, LoadStep, type LoadTerms, noCounts } from './step.ts';
+import { LoadStep } from './step.ts';
 
 /** Table that is loaded when none is named. */
 const DEFAULT_TABLE = 'events';

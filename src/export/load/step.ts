@@ -1,7 +1,5 @@
 import { readArchiveFile } from '../../archive/read.ts';
 import type { ArchiveItem } from '../../archive/read-line.ts';
-import type { RecordOpener } from '../../core/sealed-record.ts';
-import type { Database } from '../../tables/database/database.ts';
 import {
   claimEvents,
   nextLoad,
@@ -12,7 +10,6 @@ import {
 } from '../../tables/database/ledger.ts';
 import { removeVanished } from '../../tables/database/pulls.ts';
 import { keyOf, Shapes, type ShapedRows } from '../../tables/database/shapes.ts';
-import type { LoadedTables } from '../../tables/database/tables.ts';
 import type { TableDefinition } from '../../tables/definition.ts';
 import type { TableFields } from '../../tables/learned/field-sums.ts';
 import { textInRow } from '../../tables/shape/envelope.ts';
@@ -21,7 +18,7 @@ import { isErased } from '../source-bytes.ts';
 import { appendRows } from './append.ts';
 import type { LoadedSource } from './archives.ts';
 import { BackfillRows } from './backfill-rows.ts';
-import type { LoadOptions } from './options.ts';
+import { addCounts, type LoadTerms, noCounts } from './options.ts';
 import type { PlannedFile } from './plan.ts';
 
 /** Records, and bytes of them, whose rows are sent to the database together. */
@@ -29,38 +26,6 @@ const BATCH_RECORDS = 2000;
 const BATCH_BYTES = 2 * 1024 * 1024;
 
 type ArchiveRecordItem = ArchiveItem & { kind: 'record' };
-
-const NO_NUMBERS = {
-  files: 0,
-  replaced: 0,
-  records: 0,
-  duplicates: 0,
-  vanished: 0,
-  rejects: 0,
-  problems: 0,
-  erased: 0,
-};
-
-/** What loading some files has done, as `LoadSummary` has it. */
-export type LoadCounts = typeof NO_NUMBERS & { readonly rows: Record<string, number> };
-
-export function noCounts(): LoadCounts {
-  return { ...NO_NUMBERS, rows: {} };
-}
-
-export function addCounts(counts: LoadCounts, more: LoadCounts): void {
-  for (const name of Object.keys(NO_NUMBERS) as (keyof typeof NO_NUMBERS)[]) counts[name] += more[name];
-  for (const [table, rows] of Object.entries(more.rows))
-    counts.rows[table] = (counts.rows[table] ?? 0) + rows;
-}
-
-/** What a run loads into, and with which options. */
-export interface LoadTerms {
-  readonly database: Database;
-  readonly tables: LoadedTables;
-  readonly opener: RecordOpener | undefined;
-  readonly options: LoadOptions;
-}
 
 /** Loads files of archives in one transaction of the caller's. */
 export class LoadStep {

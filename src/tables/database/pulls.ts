@@ -1,5 +1,5 @@
 import { columnsOf, hasRowId, ROW_ID, type TableDefinition } from '../definition.ts';
-import { tableName } from '../sql/dialects/dialect.ts';
+import { doubleQuoted, tableName } from '../sql/dialects/dialect.ts';
 import { parentColumn } from '../sql/identity.ts';
 import { equal } from '../sql/replace.ts';
 import { type Database, LOAD_COLUMN } from './database.ts';
@@ -22,21 +22,11 @@ export interface Pull {
 
 const COLUMNS = ['user_id', 'resource', 'table', 'provider', 'since', 'until', 'began_at'] as const;
 
-/** Pulls in one statement. */
-const PULLS = 500;
-
 export async function writePulls(database: Database, load: number, pulls: readonly Pull[]): Promise<void> {
-  const { quote, literal } = database.sql;
-  const names = COLUMNS.map(quote).join(', ');
-  for (let at = 0; at < pulls.length; at += PULLS) {
-    const rows = pulls.slice(at, at + PULLS).map((pull) => {
-      const values = COLUMNS.map((name) => pull[name]).map((value) =>
-        value === null ? 'NULL' : literal(value),
-      );
-      return `(${load}, ${values.join(', ')})`;
-    });
-    await database.run(`INSERT INTO ${ledgerIn(database).pulls} (load, ${names}) VALUES ${rows.join(',\n')}`);
-  }
+  const names = COLUMNS.map(doubleQuoted).join(', ');
+  const values = COLUMNS.map((_, at) => `$${at + 2}`).join(', ');
+  const insert = `INSERT INTO ${ledgerIn(database).pulls} (load, ${names}) VALUES ($1, ${values})`;
+  for (const pull of pulls) await database.query(insert, [load, ...COLUMNS.map((name) => pull[name])]);
 }
 
 /**
@@ -48,13 +38,15 @@ export async function writePulls(database: Database, load: number, pulls: readon
  */
 export async function removeVanished(
   database: Database,
-  { entries }: LoadedTables,
+  tables: LoadedTables,
   from: number,
 ): Promise<number> {
   const { sql } = database;
-  const rowId = sql.rowId ?? '';
+  const { quote, rowId = '' } = sql;
   const named = await database.query(`SELECT DISTINCT "table" FROM ${ledgerIn(database).pulls}`);
-  const definitions = new Map(entries.map(({ definition }) => [definition.name, definition]));
+  const definitions = new Map(tables.entries.map(({ definition }) => [definition.name, definition]));
+  const remove = ({ name }: TableDefinition, ids: string): Promise<void> =>
+    database.run(`DELETE FROM ${tableName(sql, name)} WHERE ${rowId} IN (${ids})`);
   let removed = 0;
   for (const definition of named.flatMap(([name]) => definitions.get(String(name)) ?? [])) {
     const vanished = vanishedFrom(definition, database, from);
@@ -62,88 +54,51 @@ export async function removeVanished(
     const [[count] = []] = await database.query(`SELECT count(*) FROM (${vanished}) AS gone_`);
     if (Number(count) === 0) continue;
     for (const { table } of definition.nested ?? []) {
-      const inside = definitions.has(table.name) ? nestedIn(definition, table, vanished, database) : null;
-      if (inside !== null)
-        await database.run(`DELETE FROM ${tableName(sql, table.name)} WHERE ${rowId} IN (${inside})`);
+      const same = definition.key.map((name) => [parentColumn(table, name), `gone_.${quote(name)}`] as const);
+      if (!definitions.has(table.name) || same.some(([own]) => own === null)) continue;
+      await remove(
+        table,
+        `SELECT nested_.${rowId} FROM ${tableName(sql, table.name)} AS nested_ JOIN (${vanished}) AS gone_
+          ON ${same.map(([own, parent]) => `nested_.${quote(own ?? '')} = ${parent}`).join(' AND ')}
+          AND coalesce(nested_.${LOAD_COLUMN}, 0) = load_ AND coalesce(nested_._event_id, '') = coalesce(event_, '')`,
+      );
     }
-    await database.run(
-      `DELETE FROM ${tableName(sql, definition.name)} WHERE ${rowId} IN (SELECT id_ FROM (${vanished}) AS gone_)`,
-    );
+    await remove(definition, `SELECT id_ FROM (${vanished}) AS gone_`);
     removed += Number(count);
   }
   return removed;
 }
 
-/** Query of the vanished rows of a table; null for a table without users, key or time. */
+/** Query of the vanished rows of a table; null for a table without events, key or time. */
 function vanishedFrom(definition: TableDefinition, database: Database, from: number): string | null {
   const { sql } = database;
   const { quote, rowId = '' } = sql;
   const columns = new Map(columnsOf(definition).map((column) => [column.name, column]));
-  const own = (names: readonly string[]): string[] =>
-    names.filter((name) => columns.has(name)).map((name) => `rows_.${quote(name)}`);
-  const times = own(columns.has('calendar_date') ? ['calendar_date'] : ['timestamp', 'start_time']);
-  const providers = own(['source_provider', 'source_slug']);
-  if (times.length === 0 || !columns.has('user_id') || definition.key.length === 0) return null;
-  const at = `CAST(${first(times)} AS ${sql.types.timestamp})`;
-  const covers = [
-    `pull_.user_id = rows_.${quote('user_id')}`,
-    `pull_."table" = ${sql.literal(definition.name)}`,
-    ...(columns.has('resource') ? [`pull_.resource = rows_.${quote('resource')}`] : []),
-    providers.length === 0
-      ? 'pull_.provider IS NULL'
-      : `(pull_.provider IS NULL OR pull_.provider = ${first(providers)})`,
-    `${at} >= pull_.since`,
-    `${at} < pull_.until`,
-  ];
+  const of = (row: string) => (name: string) => `${row}.${quote(name)}`;
+  const own = (...names: readonly string[]): string => {
+    const found = names.filter((name) => columns.has(name)).map(of('rows_'));
+    return found.length === 0 ? 'NULL' : `coalesce(${found.join(', ')})`;
+  };
+  const time = columns.has('calendar_date') ? own('calendar_date') : own('timestamp', 'start_time');
   const key = definition.key.flatMap((name) => columns.get(name) ?? []);
-  const event = columns.has('_event_id') ? `rows_.${quote('_event_id')}` : 'CAST(NULL AS text)';
-  const id = hasRowId(definition) ? `rows_.${quote(ROW_ID.name)}` : 'CAST(NULL AS text)';
-  const same = [
-    `same_.${LOAD_COLUMN} = covered_.pull_`,
-    ...key.map((column) =>
-      equal(
-        column,
-        (name) => `covered_.${quote(name)}`,
-        (name) => `same_.${quote(name)}`,
-        sql,
-      ),
-    ),
-  ];
+  if (time === 'NULL' || !columns.has('_event_id') || key.length === 0) return null;
+  const at = `CAST(${time} AS ${sql.types.timestamp})`;
+  const provider = own('source_provider', 'source_slug');
+  const resource = columns.has('resource') ? `AND pull_.resource = rows_.resource` : '';
+  const table = tableName(sql, definition.name);
+  const same = key.map((column) => equal(column, of('covered_'), of('same_'), sql));
   return `
     SELECT * FROM (
-      SELECT rows_.${rowId} AS id_, coalesce(rows_.${LOAD_COLUMN}, 0) AS load_, ${event} AS event_, ${id} AS row_id_,
-        ${first(own(['_received_at', '_loaded_at']))} AS at_, ${key.map(({ name }) => `rows_.${quote(name)}`).join(', ')},
-        pull_.load AS pull_, pull_.began_at AS began_at_,
+      SELECT rows_.${rowId} AS id_, coalesce(rows_.${LOAD_COLUMN}, 0) AS load_, rows_._event_id AS event_,
+        ${hasRowId(definition) ? `rows_.${ROW_ID.name}` : 'NULL'} AS row_id_, coalesce(rows_._received_at, rows_._loaded_at) AS at_,
+        ${key.map(({ name }) => of('rows_')(name)).join(', ')}, pull_.load AS pull_, pull_.began_at AS began_at_,
         row_number() OVER (PARTITION BY rows_.${rowId} ORDER BY pull_.began_at DESC, pull_.load DESC) AS rank_
-      FROM ${tableName(sql, definition.name)} AS rows_
-      JOIN ${ledgerIn(database).pulls} AS pull_ ON ${covers.join(' AND ')}
+      FROM ${table} AS rows_ JOIN ${ledgerIn(database).pulls} AS pull_
+        ON pull_.user_id = rows_.user_id AND pull_."table" = ${sql.literal(definition.name)} ${resource}
+        AND (pull_.provider IS NULL OR pull_.provider = ${provider}) AND ${at} >= pull_.since AND ${at} < pull_.until
       ${from === 0 ? '' : `WHERE rows_.${LOAD_COLUMN} >= ${from}`}
     ) AS covered_
     WHERE rank_ = 1 AND load_ <> pull_ AND at_ < began_at_ AND (event_ IS NULL OR (row_id_ IS NULL AND NOT EXISTS (
-      SELECT 1 FROM ${tableName(sql, definition.name)} AS same_ WHERE ${same.join(' AND ')}
+      SELECT 1 FROM ${table} AS same_ WHERE same_.${LOAD_COLUMN} = pull_ AND ${same.join(' AND ')}
     )))`;
-}
-
-/** Query of the ids of the rows nested in vanished ones; null where they do not name the row around. */
-function nestedIn(
-  document: TableDefinition,
-  table: TableDefinition,
-  vanished: string,
-  { sql }: Database,
-): string | null {
-  const { quote, rowId = '' } = sql;
-  const parents = document.key.map((name) => [parentColumn(table, name), name] as const);
-  const hasEvent = columnsOf(table).some(({ name }) => name === '_event_id');
-  const event = hasEvent ? `coalesce(nested_.${quote('_event_id')}, '')` : `''`;
-  const same = parents.flatMap(([own, name]) =>
-    own === null ? [] : [`nested_.${quote(own)} = gone_.${quote(name)}`],
-  );
-  if (same.length < parents.length) return null;
-  return `
-    SELECT nested_.${rowId} FROM ${tableName(sql, table.name)} AS nested_ JOIN (${vanished}) AS gone_
-      ON ${same.join(' AND ')} AND coalesce(nested_.${LOAD_COLUMN}, 0) = gone_.load_ AND ${event} = coalesce(gone_.event_, '')`;
-}
-
-function first(values: readonly string[]): string {
-  return values.length === 1 ? (values[0] ?? '') : `coalesce(${values.join(', ')})`;
 }

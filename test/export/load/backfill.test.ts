@@ -117,15 +117,27 @@ describe.each(kindsOf(postgresServer()))('a backfill loaded into $kind', ({ skip
     writeBackfill(folder, [{ id: 'm-1' }]);
     const file = join(folder, 'meals.ndjson');
     const good = readFileSync(file, 'utf8');
-    const order = good
-      .replace('{"id":"m-1",', '{ ')
-      .replace('}\n', ', "id" : "m-1"}\n')
-      .replace('"user-1"', 'null');
-    writeFileSync(file, `${order}{"id":"m-2","colour":1}\n{"id":\n{"id":"m-3"`);
+    const odd = [
+      '{"id":"m-2","colour":1}',
+      '{"id":',
+      '{"name":"Tea","id":"m-4"}',
+      '{"id":null}',
+      '[]',
+      '{"id":"m-6"',
+    ];
+    writeFileSync(file, `${good}${odd.join('\n')}`);
     cpSync(file, join(folder, 'colours.ndjson'));
     const { code, stderr, summary } = await load(folder, database);
-    expect({ code, summary }).toMatchObject({ code: 3, summary: { problems: 4, rows: { meals: 1 } } });
-    for (const said of ['no column "colour"', 'meals.ndjson:3: ', 'meals.ndjson:4: ', 'no table colours'])
+    expect({ code, summary }).toMatchObject({ code: 3, summary: { problems: 7, rows: { meals: 1 } } });
+    for (const said of [
+      's.ndjson:2: 12 bytes',
+      'n:3: not JSON',
+      'n:4: ',
+      'n:5: ',
+      'n:6: ',
+      'n:7: the line is not',
+      'no table colours',
+    ])
       expect(stderr).toContain(said);
     writeBackfill(folder, [{ id: 'm-1' }]);
     expect(await load(folder, database)).toMatchObject({ summary: { problems: 1, rows: { meals: 1 } } });
