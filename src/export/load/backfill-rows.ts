@@ -13,20 +13,21 @@ import { type LoadCounts, type LoadTerms, noCounts } from './options.ts';
 /** Bytes of rows that are sent to the database together. */
 const BATCH_BYTES = 2 * 1024 * 1024;
 
+const time = z.iso.datetime({ offset: true });
 /** A line of the file of pulls; `since` and `until` are days, both included, or times, the second not included. */
 const pullLine = z.object({
   user_id: z.string(),
   resource: z.string(),
   table: z.string(),
   provider: z.string().nullable().default(null),
-  since: z.union([z.iso.date(), z.iso.datetime({ offset: true })]),
-  until: z.union([
-    z.iso.date().transform((day) => new Date(Date.parse(day) + DAY_MS).toISOString()),
-    z.iso.datetime({ offset: true }),
-  ]),
-  began_at: z.iso.datetime({ offset: true }),
+  since: z.iso.date().or(time).nullable(),
+  until: z.iso.date().transform(dayAfter).or(time).nullable(),
+  began_at: time,
 });
-const DAY_MS = 86_400_000;
+
+function dayAfter(day: string): string {
+  return new Date(Date.parse(day) + 86_400_000).toISOString();
+}
 
 /** Null for another line. */
 function parsePull(line: string): Pull | null {

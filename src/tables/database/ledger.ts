@@ -46,8 +46,8 @@ CREATE TABLE IF NOT EXISTS ${pulls} (
   resource text NOT NULL,
   "table" text NOT NULL,
   provider text,
-  since timestamptz NOT NULL,
-  until timestamptz NOT NULL,
+  since timestamptz,
+  until timestamptz,
   began_at timestamptz NOT NULL
 );
 CREATE TABLE IF NOT EXISTS ${tables} (name text PRIMARY KEY, shape text NOT NULL);`);

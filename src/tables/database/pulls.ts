@@ -13,10 +13,9 @@ export interface Pull {
   readonly table: string;
   /** Null for all providers. */
   readonly provider: string | null;
-  /** Begin of the range, ISO 8601. */
-  readonly since: string;
-  /** End of the range, which is not included. */
-  readonly until: string;
+  /** Begin of the range, ISO 8601, and its end, which is not included; null for a resource without a range. */
+  readonly since: string | null;
+  readonly until: string | null;
   readonly began_at: string;
 }
 
@@ -69,7 +68,7 @@ export async function removeVanished(
   return removed;
 }
 
-/** Query of the vanished rows of a table; null for a table without events, key or time. */
+/** Query of the vanished rows of a table; null for a table without events or a key. */
 function vanishedFrom(definition: TableDefinition, database: Database, from: number): string | null {
   const { sql } = database;
   const { quote, rowId = '' } = sql;
@@ -81,7 +80,7 @@ function vanishedFrom(definition: TableDefinition, database: Database, from: num
   };
   const time = columns.has('calendar_date') ? own('calendar_date') : own('timestamp', 'start_time');
   const key = definition.key.flatMap((name) => columns.get(name) ?? []);
-  if (time === 'NULL' || !columns.has('_event_id') || key.length === 0) return null;
+  if (!columns.has('_event_id') || key.length === 0) return null;
   const at = `CAST(${time} AS ${sql.types.timestamp})`;
   const provider = own('source_provider', 'source_slug');
   const resource = columns.has('resource') ? `AND pull_.resource = rows_.resource` : '';
@@ -95,7 +94,8 @@ function vanishedFrom(definition: TableDefinition, database: Database, from: num
         row_number() OVER (PARTITION BY rows_.${rowId} ORDER BY pull_.began_at DESC, pull_.load DESC) AS rank_
       FROM ${table} AS rows_ JOIN ${ledgerIn(database).pulls} AS pull_
         ON pull_.user_id = rows_.user_id AND pull_."table" = ${sql.literal(definition.name)} ${resource}
-        AND (pull_.provider IS NULL OR pull_.provider = ${provider}) AND ${at} >= pull_.since AND ${at} < pull_.until
+        AND (pull_.provider IS NULL OR pull_.provider = ${provider})
+        AND (pull_.since IS NULL OR ${at} >= pull_.since) AND (pull_.until IS NULL OR ${at} < pull_.until)
       ${from === 0 ? '' : `WHERE rows_.${LOAD_COLUMN} >= ${from}`}
     ) AS covered_
     WHERE rank_ = 1 AND load_ <> pull_ AND at_ < began_at_ AND (event_ IS NULL OR (row_id_ IS NULL AND NOT EXISTS (

@@ -22,8 +22,8 @@ interface MadeUpMeal {
 interface Pull {
   readonly user_id: string;
   readonly provider?: string | null;
-  readonly since?: string;
-  readonly until?: string;
+  readonly since?: string | null;
+  readonly until?: string | null;
   readonly began_at?: string;
   readonly table?: string;
 }
@@ -217,5 +217,9 @@ describe.each(kindsOf(postgresServer()))('a backfill loaded into $kind', ({ skip
       ),
     ).toMatchObject({ code: 0, summary: { vanished: 3 } });
     expect(await database.sql(LATEST)).toEqual(['after', 'before', 'other-user']);
+    // A resource without a range.
+    const all = { ...range, provider: null, since: null, until: null, began_at: '2026-12-02T00:00:00Z' };
+    expect(await load(await backfillOf([], [all]), database)).toMatchObject({ summary: { vanished: 2 } });
+    expect(await database.sql(LATEST)).toEqual(['other-user']);
   });
 });
