@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { JournalEvent } from '../../../src/core/event.ts';
 import { contractEvent } from '../../../src/sinks/contract-events.ts';
+import { columnsInRow } from '../../../src/tables/shape/plan.ts';
+import { TABLES } from '../../../src/tables/tables.ts';
 import { archived, mealEvent } from '../support.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { kindsOf, load, postgresServer } from './support.ts';
@@ -26,6 +28,7 @@ interface Pull {
   readonly until?: string | null;
   readonly began_at?: string;
   readonly table?: string;
+  readonly resource?: string;
 }
 
 /** Writes the output folder of a backfill, each meal with one food. */
@@ -221,5 +224,33 @@ describe.each(kindsOf(postgresServer()))('a backfill loaded into $kind', ({ skip
     const all = { ...range, provider: null, since: null, until: null, began_at: '2026-12-02T00:00:00Z' };
     expect(await load(await backfillOf([], [all]), database)).toMatchObject({ summary: { vanished: 2 } });
     expect(await database.sql(LATEST)).toEqual(['other-user']);
+  });
+
+  test.skipIf(skip)('a pull of a series removes its samples, and no others of the table', async () => {
+    const [folder, database] = [await temporaryFolder(), await make()];
+    const samples = ['2026-01-05T00:00:00Z', '2026-01-05T00:01:00Z', '2026-02-01T00:00:00Z'];
+    const events = ['heartrate', 'steps'].map((resource, n) => {
+      const type = `daily.data.${resource}.created`;
+      const data = samples.map((timestamp) => `{"timestamp":"${timestamp}","value":60}`).join(',');
+      const body = `{"event_type":"${type}","data":{"source":{"provider":"made_up"},"data":[${data}]},"team_id":"team-1","user_id":"user-1","client_user_id":null}`;
+      const received = { receivedAt: Date.parse('2026-11-01T00:00:00Z'), user: 'user-1' };
+      return { ...contractEvent(n, { type, body: Buffer.from(body) }), ...received };
+    });
+    await load(await archived(events), database, '--table', 'timeseries');
+    writeBackfill(folder, [], [{ user_id: 'user-1', resource: 'heartrate', table: 'timeseries' }]);
+    const row: Readonly<Record<string, unknown>> = {
+      user_id: 'user-1',
+      resource: 'heartrate',
+      timestamp: samples[0],
+      value: 60,
+      source_provider: 'made_up',
+      _loaded_at: LOADED_AT,
+    };
+    const columns = columnsInRow(TABLES.entry('timeseries').definition).map(({ name }) => name);
+    const members = columns.flatMap((name) => (name in row ? [[name, row[name]]] : []));
+    writeFileSync(join(folder, 'timeseries.ndjson'), `${JSON.stringify(Object.fromEntries(members))}\n`);
+    expect(await load(folder, database)).toMatchObject({ code: 0, summary: { vanished: 1 } });
+    const latest = 'SELECT resource, count(*) FROM timeseries_latest GROUP BY 1 ORDER BY 1';
+    expect(await database.sql(latest)).toEqual(['heartrate|2', 'steps|3']);
   });
 });
