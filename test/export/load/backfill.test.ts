@@ -7,7 +7,8 @@ import { columnsInRow } from '../../../src/tables/shape/plan.ts';
 import { TABLES } from '../../../src/tables/tables.ts';
 import { archived, mealEvent } from '../support.ts';
 import { temporaryFolder } from '../../support/folders.ts';
-import { kindsOf, load, postgresServer } from './support.ts';
+import { backfill, rowIds, sandbox } from '../../history/backfill/support.ts';
+import { inDuckDB, kindsOf, load, postgresServer } from './support.ts';
 
 const LOADED_AT = '2026-11-20T06:00:00.000Z';
 const COUNTS = `SELECT (SELECT count(*) FROM meals), (SELECT count(*) FROM meal_items),
@@ -82,6 +83,15 @@ function eventsOf(meals: readonly MadeUpMeal[], received: string): JournalEvent[
 const isGone = (n: number): boolean => n % 17 === 0;
 const LATEST = 'SELECT id FROM meals_latest ORDER BY id';
 const ITEMS = 'SELECT meal_id FROM meal_items_latest ORDER BY meal_id';
+
+test('what a backfill has fetched is loaded', async () => {
+  const [service, out] = [await sandbox({ users: 3 }), await temporaryFolder()];
+  const days = ['--since', '2020-01-01', '--until', '2030-01-01'];
+  expect(await backfill(service, out, '--all-users', ...days)).toMatchObject({ code: 0 });
+  const database = inDuckDB(join(await temporaryFolder(), 'loaded.duckdb'));
+  expect(await load(out, database)).toMatchObject({ code: 0, summary: { problems: 0, rejects: 0 } });
+  expect(await database.sql(LATEST)).toEqual(rowIds(join(out, 'meals.ndjson')));
+});
 
 describe.each(kindsOf(postgresServer()))('a backfill loaded into $kind', ({ skip, make }) => {
   test.skipIf(skip)('is there once, however often it is loaded, and follows its files', async () => {
