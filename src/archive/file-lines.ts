@@ -1,6 +1,6 @@
 import { extname } from 'node:path';
 import { isOldParquet, LONGEST_LINE } from '../core/archive.ts';
-import { decompress, type Format } from '../lib/compressed.ts';
+import { decompress, type Format, formatIn } from '../lib/compressed.ts';
 import { cutLines, type CutOptions, type Line } from '../lib/lines.ts';
 import type { Bytes } from './place.ts';
 
@@ -11,12 +11,14 @@ const OLD_PARQUET =
 
 const FORMATS: Readonly<Record<string, Format>> = { '.gz': 'gzip', '.zst': 'zstd' };
 
-interface BytesObserver {
+interface ByteOptions {
   /** Called with every byte on disk, in order. */
   readonly onBytes?: ((chunk: Buffer) => void) | undefined;
+  /** For a file of another program: its first bytes say whether it is compressed. */
+  readonly isForeign?: boolean | undefined;
 }
 
-interface LineOptions extends BytesObserver, Pick<CutOptions, 'passesOver'> {
+interface LineOptions extends ByteOptions, Pick<CutOptions, 'passesOver'> {
   /** Frees the memory of lines when the next ones are asked for. */
   readonly frees?: boolean | undefined;
 }
@@ -28,17 +30,17 @@ interface LineOptions extends BytesObserver, Pick<CutOptions, 'passesOver'> {
 export async function* fileLines(
   place: Bytes,
   file: string,
-  { passesOver, frees = false, onBytes }: LineOptions = {},
+  { passesOver, frees = false, ...about }: LineOptions = {},
 ): AsyncGenerator<Line[]> {
   const onTaken = frees ? (chunk: Buffer): void => freeChunk(file, chunk) : undefined;
-  yield* cutLines(fileChunks(place, file, { onBytes }), { longest: LONGEST_LINE, passesOver, onTaken });
+  yield* cutLines(fileChunks(place, file, about), { longest: LONGEST_LINE, passesOver, onTaken });
 }
 
 /** The bytes of a file with one event. Throws as `fileLines`, and for a file that is too large. */
-export async function wholeEvent(place: Bytes, file: string): Promise<Buffer> {
+export async function wholeEvent(place: Bytes, file: string, isForeign = false): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of fileChunks(place, file)) {
+  for await (const chunk of fileChunks(place, file, { isForeign })) {
     size += chunk.length;
     if (size > LONGEST_LINE) throw new Error(`more than ${LONGEST_LINE} bytes cannot be one event`);
     chunks.push(chunk);
@@ -50,12 +52,13 @@ export async function wholeEvent(place: Bytes, file: string): Promise<Buffer> {
 export async function* fileChunks(
   place: Bytes,
   file: string,
-  { onBytes }: BytesObserver = {},
+  { onBytes, isForeign = false }: ByteOptions = {},
 ): AsyncGenerator<Buffer> {
   if (isOldParquet(file)) throw new Error(OLD_PARQUET);
   const source = tap(place.chunks(file), (chunk) => onBytes?.(chunk));
   const format = formatOf(file);
-  yield* format === undefined ? source : decompress(format, source, CHUNK);
+  if (format !== undefined) yield* decompress(format, source, CHUNK);
+  else yield* isForeign ? decompressIfNeeded(source) : source;
 }
 
 /**
@@ -66,6 +69,17 @@ export function freeChunk(file: string, { buffer, byteOffset, length }: Buffer):
   // An uncompressed chunk can be part of another buffer.
   if (formatOf(file) === undefined || buffer.byteLength !== CHUNK) return;
   if (byteOffset + length === CHUNK && buffer instanceof ArrayBuffer) buffer.transfer(0);
+}
+
+async function* decompressIfNeeded(source: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  const first = await source.next();
+  if (first.done === true) return;
+  const whole = (async function* () {
+    yield first.value;
+    yield* source;
+  })();
+  const format = formatIn(first.value);
+  yield* format === null ? whole : decompress(format, whole, CHUNK);
 }
 
 function formatOf(file: string): Format | undefined {

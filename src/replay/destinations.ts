@@ -25,3 +25,24 @@ export function destinationsOf(
     targetsFor: (type, before) => to?.(type, before) ?? routesFor(type).filter(isAsked),
   };
 }
+
+/** The target that `sink:` means: the default destination. */
+export function plainTarget({ sink, destination }: Target): Target {
+  return { sink, destination: destination === '' ? null : destination };
+}
+
+/**
+ * Where the targets that a replay names are for a type that the routes lead to `routed`. A sink without a destination is where the
+ * routes lead to in it, else its default destination if it has one.
+ */
+export function targetsNamed(
+  named: readonly Target[],
+  routed: readonly Target[],
+  hasDefault: (sink: string) => boolean,
+): readonly Target[] {
+  return named.flatMap((target) => {
+    if (target.destination !== null) return [plainTarget(target)];
+    const inSink = routed.filter(({ sink }) => sink === target.sink);
+    return inSink.length > 0 || !hasDefault(target.sink) ? inSink : [target];
+  });
+}

@@ -1,11 +1,14 @@
 import { readLine } from '../archive/read-line.ts';
 import { eventOfRecord, parseRecord } from '../core/archive-record.ts';
+import { messageOf } from '../core/errors.ts';
 import type { IsErased } from '../core/ingest.ts';
 import { isSealed, type RecordOpener } from '../core/sealed-record.ts';
 import type { Line } from '../lib/lines.ts';
 import type { Validator } from '../receive/validate/envelope.ts';
 import { parseBlobName } from './blob-name.ts';
-import { foreignEvent, isRewrittenRecord } from './foreign-event.ts';
+import { type DocumentCutter, withoutMark } from './cut-documents.ts';
+import { enclosedIn, type EventPointers, findEnclosed } from './enclosed.ts';
+import { type Beside, foreignEvent, isRewrittenRecord } from './foreign-event.ts';
 import { HeadFilter, isRecord } from './head-filter.ts';
 import {
   compileSelection,
@@ -24,9 +27,9 @@ export interface LineReaderOptions {
   readonly opener?: RecordOpener | undefined;
   /** Events of erased users are not sent again. */
   readonly isErased?: IsErased | undefined;
+  /** Where the event is in a document without a record; undefined when it is the document. */
+  readonly pointers?: EventPointers | undefined;
 }
-
-const CARRIAGE_RETURN = 13;
 
 /** Selects events from lines and from files of one event. */
 export class LineReader {
@@ -35,18 +38,31 @@ export class LineReader {
   readonly #select: Select;
   readonly #validate: Validator;
   readonly #opener: RecordOpener | undefined;
+  readonly #pointers: EventPointers | undefined;
 
-  constructor({ selection, validate, opener, isErased }: LineReaderOptions) {
+  constructor({ selection, validate, opener, isErased, pointers }: LineReaderOptions) {
     this.#filter = new HeadFilter(selection);
     this.#matches = compileSelection(selection);
     this.#select = selectorOf(selection, isErased);
     this.#validate = validate;
     this.#opener = opener;
+    this.#pointers = pointers;
   }
 
   /** True only for a line that `select` calls `other`. */
   readonly passesOver = (bytes: Buffer, from: number, to: number): boolean =>
     this.#filter.passesOver(bytes, from, to);
+
+  /** The line, or the documents of others that end in it; none in the middle of one. */
+  documentsIn(line: Line, cutter: DocumentCutter): readonly Line[] {
+    const { bytes } = line;
+    if (bytes === null || isSealed(bytes) || isRecord(bytes)) {
+      const cutOff = cutter.end();
+      return cutOff === null ? [line] : [{ ...line, bytes: cutOff }, line];
+    }
+    const documents = cutter.cut(bytes).map((document) => ({ ...line, bytes: document }));
+    return documents.length > 0 || cutter.hasBegun ? documents : [{ ...line, bytes: NO_BYTES }];
+  }
 
   /** @param time of the file, for an event without a record */
   select({ bytes, ended }: Line, time: number): SelectResult {
@@ -70,8 +86,7 @@ export class LineReader {
   selectBlob(path: string, body: Buffer): SelectResult {
     const name = parseBlobName(path);
     if (name === null) return { ok: false, reason: 'the name is not {time}#{type}#{key}.json' };
-    const result = foreignEvent(body, name, this.#validate);
-    return result.ok ? this.#select(result.event, name.receivedAt) : result;
+    return this.#selectEvent(withoutMark(body), { ...name, isDated: true });
   }
 
   #selectRecord(line: Buffer): SelectResult {
@@ -84,14 +99,44 @@ export class LineReader {
     return this.#select(event, event.receivedAt);
   }
 
-  #selectForeign(line: Buffer, time: number): SelectResult {
-    const body = Buffer.from(line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line);
-    if (body.length === 0) return 'other';
-    if (isRewrittenRecord(body)) {
+  #selectForeign(document: Buffer, time: number): SelectResult {
+    if (document.length === 0) return 'other';
+    if (this.#pointers === undefined && isRewrittenRecord(document)) {
       return { ok: false, reason: 'an archive record in a different form than the files sink writes' };
     }
-    const result = foreignEvent(body, { id: null, receivedAt: time }, this.#validate);
     // The file's time is too vague for the selection.
-    return result.ok ? this.#select(result.event, null) : result;
+    return this.#selectEvent(Buffer.from(document), { id: null, receivedAt: time, isDated: false });
+  }
+
+  #selectEvent(document: Buffer, beside: Beside & { readonly isDated: boolean }): SelectResult {
+    let [body, facts] = [document, beside];
+    if (this.#pointers !== undefined) {
+      try {
+        const { body: found, id, known, receivedAt } = enclosedIn(document, this.#pointers);
+        body = found;
+        facts = {
+          id: id ?? beside.id,
+          known: { ...beside.known, ...known },
+          receivedAt: receivedAt ?? beside.receivedAt,
+          isDated: beside.isDated || receivedAt !== null,
+        };
+      } catch (error) {
+        return { ok: false, reason: messageOf(error) };
+      }
+    }
+    const result = foreignEvent(body, facts, this.#validate);
+    if (result.ok) return this.#select(result.event, facts.isDated ? facts.receivedAt : null);
+    return this.#pointers === undefined
+      ? { ok: false, reason: this.#advised(document, result.reason) }
+      : result;
+  }
+
+  #advised(document: Buffer, reason: string): string {
+    const found = findEnclosed(document, (body) => this.#validate(body).isValid);
+    if (found === null) return reason;
+    const options = Object.entries(found).flatMap(([name, at]) => (at === null ? [] : `--${name}-at ${at}`));
+    return `this looks like a message with the event inside: use ${options.join(' ')}`;
   }
 }
+
+const NO_BYTES = Buffer.alloc(0);

@@ -1,5 +1,6 @@
 import { nameOf, type ArchiveListing, type ArchivePlace } from '../archive/place.ts';
 import { FILE_MISSING, missingFiles } from '../archive/check-listing.ts';
+import { fileChunks } from '../archive/file-lines.ts';
 import { readManifest, type Manifest } from '../archive/manifest.ts';
 import { holdsEvents, listArchive, type Places } from '../archive/places.ts';
 import { finishedNames } from '../archive/read.ts';
@@ -7,7 +8,9 @@ import { PART_EXTENSION } from '../core/archive.ts';
 import type { ManifestLine } from '../core/archive-manifest.ts';
 import { SEALED_TYPE } from '../core/sealed-record.ts';
 import type { StoredObject } from '../core/storage.ts';
+import { OPEN_BRACE, OPEN_BRACKET, skipWhite } from '../lib/json-text.ts';
 import { parseBlobName } from './blob-name.ts';
+import { withoutMark } from './cut-documents.ts';
 import type { Selection } from './selection.ts';
 import type { FileUnit, Unit } from './unit.ts';
 
@@ -17,18 +20,24 @@ export interface Listing {
   readonly selection: Selection;
   /** Called for an archive with files that were left out. */
   readonly onPassedOver: (root: string, files: number) => void;
+  /** Called for a file of another program that does not begin as events do. */
+  readonly onIgnored: (where: string, reason: string) => void;
 }
 
 /**
- * Lists the units of a path or URL: one file; an archive of the files sink, with its unfinished files; or other files
- * of one event a line or one event each, and archives, at any depth.
+ * Lists the units of a path or URL: one file; an archive of the files sink, with its unfinished files; or files of
+ * other programs with JSON in them, and archives, at any depth.
  * @throws MillraceError archive_unreadable, store_unreadable
  */
 export async function* listPath(path: string, about: Listing): AsyncGenerator<Unit> {
   const listing = await listArchive(path, about.places);
   const { place, root, files, parts, claims, manifest, others, notFollowed, isFolder } = listing;
   if (!isFolder) {
-    yield* unitsOf(place, files);
+    for (const file of files) {
+      const unit = await unitOf(place, file);
+      const isEmpty = unit.kind === 'file' && unit.bytes === 0;
+      yield isEmpty ? { kind: 'unreadable', where: nameOf(root, file), reason: 'it is empty' } : unit;
+    }
     return;
   }
   const all = [files, parts, claims, manifest, others].flat();
@@ -39,11 +48,41 @@ export async function* listPath(path: string, about: Listing): AsyncGenerator<Un
   }
   for (const folder of archives)
     yield* listArchiveFiles(await about.places.at(nameOf(root, folder)).list(), about);
-  const isForeign = (file: string): boolean =>
-    holdsEvents(file) && !parentsOf(file).some((folder) => archives.has(folder));
+  const isForeign = (file: string): boolean => !parentsOf(file).some((folder) => archives.has(folder));
   for (const file of notFollowed.filter(isForeign))
-    yield { kind: 'unreadable', where: nameOf(root, file), reason: NOT_FOLLOWED };
-  yield* unitsOf(place, all.filter(isForeign).toSorted());
+    if (holdsEvents(file)) yield { kind: 'unreadable', where: nameOf(root, file), reason: NOT_FOLLOWED };
+    else about.onIgnored(nameOf(root, file), NOT_FOLLOWED);
+  let isEmpty = archives.size === 0;
+  for (const file of all.filter(isForeign).toSorted()) {
+    const why = holdsEvents(file) ? null : await whyIgnored(place, file);
+    if (why !== null) {
+      about.onIgnored(nameOf(root, file), why);
+      continue;
+    }
+    const unit = await unitOf(place, file);
+    if (unit.kind !== 'file' || unit.bytes > 0) isEmpty = false;
+    yield unit;
+  }
+  if (isEmpty) yield { kind: 'unreadable', where: root, reason: 'no file in it has events' };
+}
+
+/** Names by which programs mark files that are not data, or not whole. */
+const HIDDEN = /(?:^|\/)[._]|\.(?:tmp|temp|partial|crc)$/;
+
+/** Looks at the first bytes of a file whose name does not say that it has events. */
+async function whyIgnored(place: ArchivePlace, file: string): Promise<string | null> {
+  if (HIDDEN.test(file)) return 'its name is that of a hidden or an unfinished file';
+  try {
+    for await (const chunk of fileChunks(place, file, { isForeign: true })) {
+      const text = withoutMark(chunk);
+      const first = text[skipWhite(text, 0)];
+      return first === OPEN_BRACE || first === OPEN_BRACKET ? null : 'it does not begin with a JSON object';
+    }
+    return 'it is empty';
+  } catch {
+    // The read of it will say why.
+    return null;
+  }
 }
 
 /** Folders of archives that are not inside another archive; `''` is the root. */
@@ -58,10 +97,6 @@ const ARCHIVE = /^((?:[^/]+\/)*?)(?:_manifest\.jsonl$|_manifest\/[0-9a-f]{12}\/|
 function parentsOf(file: string): string[] {
   const levels = file.split('/').slice(0, -1);
   return levels.map((_, index) => levels.slice(0, index + 1).join('/'));
-}
-
-async function* unitsOf(place: ArchivePlace, files: readonly string[]): AsyncGenerator<Unit> {
-  for (const file of files) yield await unitOf(place, file);
 }
 
 /** Claim checks are not listed: their events are in the records too. */

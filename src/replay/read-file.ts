@@ -4,6 +4,7 @@ import type { Places } from '../archive/places.ts';
 import { presentName } from '../archive/read.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { isMissing } from '../lib/durable.ts';
+import { DocumentCutter } from './cut-documents.ts';
 import { LineReader, type LineReaderOptions } from './line-reader.ts';
 import { StepMaker, type FileUnit, type Step } from './unit.ts';
 
@@ -73,36 +74,50 @@ export class FileReader {
     const count = (chunk: Buffer): number => (bytes += chunk.length);
     // Each line of a part is checked: it may have been written after the listing.
     const passesOver = isPart ? undefined : this.#lines.passesOver;
-    for await (const lines of fileLines(place, file, { onBytes: count, passesOver })) {
-      const last = lines.at(-1)?.number ?? 0;
-      if (last <= from) {
-        // Counted in the run before.
-        bytes = 0;
-        continue;
-      }
+    const cutter = new DocumentCutter();
+    const isForeign = !isPart;
+    // Documents beyond the first of their line.
+    let extra = 0;
+    let lastLine = 0;
+    for await (const lines of fileLines(place, file, { onBytes: count, passesOver, isForeign })) {
       const step = new StepMaker(reached);
       for (const line of lines) {
-        if (line.number <= from) continue;
         // A line written after the listing, or not complete, is not part of the replay.
         past = isPart && (line.end > unit.bytes || !line.ended);
         if (past) break;
-        step.skipTo(line.number - 1);
-        step.add(line.number, `${where}:${line.number}`, this.#lines.select(line, time));
+        const documents = this.#lines.documentsIn(line, cutter);
+        const first = line.number + extra;
+        extra += Math.max(0, documents.length - 1);
+        lastLine = line.number;
+        if (lastLine + extra <= from) continue;
+        step.skipTo(Math.max(reached, first - 1));
+        for (const [index, document] of documents.entries()) {
+          if (first + index <= from) continue;
+          const here = `${where}:${line.number}${documents.length > 1 ? `#${index + 1}` : ''}`;
+          step.add(first + index, here, this.#lines.select(document, time));
+        }
+        if (documents.length === 0) step.reach(first);
+        reached = lastLine + extra;
       }
-      reached = last;
-      const made = step.made(bytes);
+      const made = step.made(reached > from ? bytes : 0);
       // Reset before the yield, during which the file is read ahead.
       bytes = 0;
-      yield made;
+      if (made.at > from) yield made;
       if (past) return;
     }
+    const cutOff = cutter.end();
+    if (cutOff === null || reached + 1 <= from) return;
+    const step = new StepMaker(reached);
+    const reason = 'the file ends in the middle of a document or an array';
+    step.add(reached + 1, `${where}:${lastLine}`, { ok: false, reason });
+    yield step.made();
   }
 
   async *#readEvent(unit: FileUnit, { place, file, where }: Located): AsyncGenerator<Step> {
     const step = new StepMaker(0);
     const result = this.#lines.passesOverBlob(where)
       ? 'other'
-      : this.#lines.selectBlob(where, await wholeEvent(place, file));
+      : this.#lines.selectBlob(where, await wholeEvent(place, file, true));
     step.add(1, where, result);
     yield step.made(unit.bytes);
   }

@@ -108,6 +108,20 @@ describe('where events go', () => {
     await expectWhole(join(folder, 'archive'));
   });
 
+  test('--to: where the routes lead in that sink, else its default destination; `own:` is always the default', async () => {
+    const { folder, events, replay } = await setting();
+    const daily = ofType(events, 'daily.').length;
+    const targetsOf = async (to: string): Promise<unknown> =>
+      (JSON.parse((await replay('--to', to, '--dry-run', '--json')).stdout) as { targets: unknown }).targets;
+    expect(await targetsOf('own')).toEqual({ 'own:daily': daily, own: 200 - daily });
+    expect(await targetsOf('own:')).toEqual({ own: 200 });
+    expect(await targetsOf('archive')).toEqual({ archive: 200 });
+    // Without a default destination, only what the routes lead there.
+    const config = join(folder, 'millrace.yaml');
+    writeFileSync(config, readFileSync(config, 'utf8').replace('own:daily', 'web:lab'));
+    expect(await targetsOf('web')).toEqual({ 'web:lab': daily });
+  });
+
   test('--sink: of the routes, that sink only; with --to, what the routes lead there', async () => {
     const { folder, events, replay, delivered } = await setting();
     await replay('--routes', '--sink', 'own');
@@ -176,7 +190,7 @@ describe('what does not go well', () => {
   test('events a sink refuses: 3, named with file, line and reason, without their bodies', async () => {
     const { folder, events, replay, delivered } = await setting();
     const state = join(folder, 'state');
-    const { exit, stdout, stderr } = await replay('--to', 'own', '--state', state, '--json');
+    const { exit, stdout, stderr } = await replay('--to', 'own:', '--state', state, '--json');
     const refused = ofType(events, 'labtest.order.updated');
     expect(exit).toBe(3);
     expect(JSON.parse(stdout)).toMatchObject({

@@ -21,7 +21,7 @@ import { makeEvent, TEAM, USER } from '../support/events.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { archivedEvent, writeArchive } from './made-up-archive.ts';
 import { runCount } from '../support/run-count.ts';
-import { listing, readerOf, unitsOf } from './support.ts';
+import { filesOf, listing, readerOf, unitsOf } from './support.ts';
 
 const NOON = Date.UTC(2026, 10, 21, 12);
 
@@ -46,7 +46,7 @@ async function readFolder(
   const reader = readerOf({ selection: about.selection });
   const seen: Seen = { found: [], problems: [], read: 0 };
   // As a replay does it: the list is made before anything is read.
-  const units = await unitsOf(folder, about);
+  const units = filesOf(await unitsOf(folder, about));
   const { counts } = await dryRun(
     inTurn(units),
     {

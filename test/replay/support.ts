@@ -10,7 +10,12 @@ import { ENVELOPE } from '../support/defaults.ts';
 export const ALL: Selection = { types: [], teams: [], users: [], since: null, until: null };
 
 export function listing(places = new Places(), some: Partial<Selection> = {}): Listing {
-  return { places, selection: { ...ALL, ...some }, onPassedOver: () => undefined };
+  return {
+    places,
+    selection: { ...ALL, ...some },
+    onPassedOver: () => undefined,
+    onIgnored: () => undefined,
+  };
 }
 
 /** A reader that asks little of events which others have written. */

@@ -23,8 +23,11 @@ Examples:
   millrace replay dead-letters --sink hubs --to archive     a copy; \`dead-letters retry\` redelivers them instead
   millrace replay ./from-elsewhere --routes --pseudonymise --config test-system.yaml
 
-An input is an archive (also its open files), a file, or a folder of other files: one JSON event a line (.ndjson, .jsonl, .json), or
-{team}/{user}/{time}#{type}#{key}.json with one event each; gzip and zstd by file name. Events that come in later are not replayed.
+An input is an archive (also its open files), a file, or a folder of other files. Files of other programs may have one JSON event a
+line, several, arrays of them, or {team}/{user}/{time}#{type}#{key}.json with one event each; gzip and zstd by name or first bytes. A
+file in a folder whose name does not end in .ndjson, .jsonl or .json is read when it begins with JSON; others are passed over and named.
+For messages with the event inside (--body-at /payload --id-at /id) the options take JSON Pointers. Events that come in later are not
+replayed.
 Messages to brokers and endpoints carry \`replay-id\` and their original \`idempotency-key\`; an event without one gets the hash of its
 bytes. The inputs are never changed. Sealed records are opened with the keys of the config, or with --keys.
 
@@ -54,14 +57,18 @@ export function replayCommand(io: Io): Command {
       const onChanged = (where: string): void =>
         note(io, `${where} has changed: it is replayed again from its first line, under the same ids`);
       await withPlaces(loaded.config.storage, async (places) => {
-        const work = await replayWork(order, { loaded, opener, store, places, onPassedOver, onChanged });
-        if (flags.dryRun === true) return count(work, flags, io);
+        const ignored = new ReplayProgress(io, 0);
+        const onIgnored = (where: string, reason: string): void =>
+          ignored.problem({ where, reason: `passed over: ${reason}` });
+        const on = { onPassedOver, onIgnored, onChanged };
+        const work = await replayWork(order, { loaded, opener, store, places, ...on });
+        if (flags.dryRun === true) return count(work, flags, io).finally(() => ignored.end());
         // A stdout sink without a reader would be retried forever.
         if (Object.values(loaded.config.sinks).some((sink) => sink.description.writesStdout === true)) {
           io.setExit(EXIT.partial);
           io.whenOutputIsLost('end');
         }
-        render(await runReplay(work, flags, io), work, flags, io);
+        render(await runReplay(work, flags, io).finally(() => ignored.end()), work, flags, io);
       });
     });
 }
@@ -89,9 +96,11 @@ async function count(work: ReplayWork, flags: ReplayFlags, io: Io): Promise<void
       onProblem: (problem) => progress.problem(problem),
     },
     io.signal,
-  ).catch((error: unknown) => {
-    throw io.signal.aborted ? new MillraceError('interrupted', 'the count is not complete') : error;
-  });
+  )
+    .catch((error: unknown) => {
+      throw io.signal.aborted ? new MillraceError('interrupted', 'the count is not complete') : error;
+    })
+    .finally(() => progress.end());
   const { counts } = result;
   if (flags.json === true)
     print(io, JSON.stringify({ ok: counts.problems === 0, dry_run: true, ...counts, routes: result.routes }));

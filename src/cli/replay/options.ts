@@ -4,6 +4,8 @@ import type { Config, DescribedConfig } from '../../config/config.ts';
 import { missingPlace } from '../../config/rules.ts';
 import { isStoreUrl, replaysBeside } from '../../core/place.ts';
 import { parseTarget, type Target } from '../../core/route.ts';
+import { plainTarget } from '../../replay/destinations.ts';
+import { type EventPointers, jsonPointer } from '../../replay/enclosed.ts';
 import { Pseudonymiser } from '../../replay/pseudonymiser.ts';
 import type { StoreName } from '../../replay/read-store.ts';
 import type { Selection } from '../../replay/selection.ts';
@@ -13,10 +15,16 @@ import { CONFIG } from '../config-options.ts';
 import { KEY_OPTIONS } from '../key-options.ts';
 
 export const REPLAY_OPTIONS = {
-  '--to <sink>': repeated('send to this sink, or sink:destination, whatever the routes say'),
+  '--to <sink>': repeated(
+    'send to this sink where the routes do, else to its default destination; sink:destination always there, sink: always to the default',
+  ),
   '--routes': 'send by the routes of the config',
   ...SELECTION,
   '--sink <name>': repeated('only events routed to this sink, or refused by it'),
+  '--body-at <pointer>': readBy(jsonPointer, 'in files of messages: JSON Pointer to the event'),
+  '--id-at <pointer>': readBy(jsonPointer, 'JSON Pointer to its id'),
+  '--type-at <pointer>': readBy(jsonPointer, 'JSON Pointer to its type, if the event has none'),
+  '--time-at <pointer>': readBy(jsonPointer, 'JSON Pointer to the time of its receipt'),
   '--rate <n/s>': readBy(rate, 'at most this many events a second; also n/m and n/h'),
   '--dry-run': 'count by type and destination, send nothing',
   '--resume': 'continue an interrupted replay',
@@ -38,6 +46,8 @@ export type ReplayFlags = OptionsOf<typeof REPLAY_OPTIONS>;
 export interface ReplayOrder {
   readonly inputs: readonly Input[];
   readonly selection: Selection;
+  /** Undefined: a document is an event. */
+  readonly pointers: EventPointers | undefined;
   /** Null: by the routes. */
   readonly to: readonly Target[] | null;
   readonly sinks: readonly string[];
@@ -75,6 +85,7 @@ export function replayOrder(
     since: flags.since ?? null,
     until: flags.until ?? null,
   };
+  const pointers = pointersOf(flags);
   const to = targetsOf(flags, config);
   const sinks = flags.sink;
   for (const name of sinks) requireSink('--sink', name, config);
@@ -85,7 +96,7 @@ export function replayOrder(
     key === null ? null : createHmac('sha256', key).update('replay').digest('hex').slice(0, 16);
   const fingerprint = hash(
     'sha256',
-    JSON.stringify([inputs, selection, to, sinks, [...users], keyCheck]),
+    JSON.stringify([inputs, selection, to, sinks, [...users], keyCheck, ...(pointers ? [pointers] : [])]),
     'hex',
   );
   const beside = replaysBeside(config.journal.path);
@@ -93,6 +104,7 @@ export function replayOrder(
   return {
     inputs,
     selection,
+    pointers,
     to,
     sinks,
     rate: flags.rate ?? null,
@@ -112,6 +124,12 @@ function inputOf(text: string): Input {
     : { kind: 'path', path: isStoreUrl(text) ? text : resolve(text) };
 }
 
+function pointersOf({ bodyAt, idAt, typeAt, timeAt }: ReplayFlags): EventPointers | undefined {
+  const given = { id: idAt ?? null, type: typeAt ?? null, time: timeAt ?? null };
+  const isGiven = bodyAt !== undefined || Object.values(given).some((pointer) => pointer !== null);
+  return isGiven ? { body: bodyAt ?? '', ...given } : undefined;
+}
+
 function targetsOf({ to, routes, dryRun }: ReplayFlags, config: DescribedConfig): readonly Target[] | null {
   if (to.length > 0 && routes === true) throw usageError('give --to or --routes, not both');
   if (to.length === 0) {
@@ -122,7 +140,9 @@ function targetsOf({ to, routes, dryRun }: ReplayFlags, config: DescribedConfig)
   const targets = to.map(parseTarget);
   for (const target of targets) {
     requireSink('--to', target.sink, config);
-    const wrong = missingPlace(target, config.sinks[target.sink]?.description);
+    const isRouted = config.routes.some((route) => route.to.some(({ sink }) => sink === target.sink));
+    if (target.destination === null && isRouted) continue;
+    const wrong = missingPlace(plainTarget(target), config.sinks[target.sink]?.description);
     if (wrong !== null) throw usageError(`--to: ${wrong}`);
   }
   return targets;

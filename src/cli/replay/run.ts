@@ -42,8 +42,11 @@ const MOST_LIVE_WAITING = 1000;
 /** Limits of events and body bytes on the way to the slowest sink. */
 const AHEAD = { maxEvents: 5000, maxBytes: 32 * 2 ** 20 };
 const LONGEST_TITLE = 200;
-/** Problems that are named; the rest are counted. */
+/** Different problems that are named. */
 const NAMED = 1000;
+
+/** Places that are named for one problem; the rest are counted. */
+const NAMED_EACH = 10;
 
 /** Runs one replay to its end, or until the signal of `io`. @throws MillraceError when it cannot begin or continue */
 export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): Promise<ReplaySummary> {
@@ -54,8 +57,8 @@ export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): P
   const checkpoint = await Checkpoint.open(order.state, { ...order, resume: flags.resume === true, list });
   const { id, bytes } = checkpoint.plan;
   let keep = true;
+  const progress = new ReplayProgress(io, bytes);
   try {
-    const progress = new ReplayProgress(io, bytes);
     const backpressure = flags.yield ? backpressureOf(work, progress, [...sinks.keys()]) : null;
     const replay = new Replay({
       ...work,
@@ -76,6 +79,7 @@ export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): P
     const seconds = Math.round(performance.now() - started) / 1000;
     return { ok, complete, replay_id: id, ...counts, seconds, state: order.state };
   } finally {
+    progress.end();
     await checkpoint.close(keep);
   }
 }
@@ -191,9 +195,10 @@ function sinkLog(progress: ReplayProgress): SinkLog {
   const warn = (fields: object, message: string): void => {
     const { sink = '', id, code, error, reason } = fields as Record<string, unknown>;
     // A replay has no dead letters: an event with an id was refused, and is named in refused.ndjson.
-    const parts = [id === undefined ? message : 'refused', id, code, reason, error];
+    const parts = [id === undefined ? message : 'refused', code, reason, error];
     const text = parts.filter((part) => part !== undefined && part !== null && part !== '').map(String);
-    progress.problem({ where: String(sink), reason: text.join(': ') });
+    const where = [sink, id].filter((part) => part !== undefined).map(String);
+    progress.problem({ where: where.join(': '), reason: text.join(': ') });
   };
   return { info: () => undefined, warn, error: warn };
 }
@@ -204,6 +209,8 @@ export class ReplayProgress {
   /** Bytes of all files; 0 without files. */
   readonly #total: number;
   readonly #name: (line: string) => void;
+  /** Where each problem was found, but for the first time. */
+  readonly #again = new Map<string, { count: number; readonly places: string[] }>();
 
   constructor(io: Io, total: number) {
     this.status = new StatusLine(io);
@@ -221,8 +228,26 @@ export class ReplayProgress {
     });
   }
 
+  /** Names a problem the first time that it occurs. */
   problem({ where, reason }: Problem): void {
-    this.#name(`${where}: ${reason}`);
+    const again = this.#again.get(reason);
+    if (again === undefined) {
+      this.#name(`${where}: ${reason}`);
+      if (this.#again.size < NAMED) this.#again.set(reason, { count: 0, places: [] });
+    } else {
+      again.count += 1;
+      if (again.places.length < NAMED_EACH) again.places.push(where);
+    }
+  }
+
+  /** Says how often each problem occurred. */
+  end(): void {
+    for (const [reason, { count, places }] of this.#again) {
+      if (count === 0) continue;
+      const others = count > places.length ? ` and ${count - places.length} more` : '';
+      this.status.note(`${count + 1} times: ${reason}; also ${places.join(', ')}${others}`);
+    }
+    this.#again.clear();
   }
 }
 

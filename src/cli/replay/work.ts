@@ -1,12 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Places } from '../../archive/places.ts';
 import type { LoadedConfig, ResolvedConfig } from '../../config/config.ts';
+import { missingPlace } from '../../config/rules.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { IsErased } from '../../core/ingest.ts';
 import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { ErasedUsers } from '../../privacy/erase/erased-users.ts';
-import { type Destinations, destinationsOf } from '../../replay/destinations.ts';
+import { type Destinations, destinationsOf, targetsNamed } from '../../replay/destinations.ts';
 import { type Listing, listPath } from '../../replay/list.ts';
 import { FileReader } from '../../replay/read-file.ts';
 import { type AskStore, listStore, StoreReader } from '../../replay/read-store.ts';
@@ -42,6 +43,7 @@ export interface ReplayParts {
   readonly store: ReplayStore;
   readonly places: Places;
   readonly onPassedOver: Listing['onPassedOver'];
+  readonly onIgnored: Listing['onIgnored'];
   /** A file has changed since a part of it was replayed. */
   readonly onChanged: (where: string) => void;
 }
@@ -59,8 +61,15 @@ export async function replayWork(order: ReplayOrder, parts: ReplayParts): Promis
   };
   const { to } = order;
   const ever = to === null ? [] : new AcceptedRoutes(await parts.store.routes()).ever;
+  const hasDefault = (sink: string): boolean =>
+    missingPlace({ sink, destination: null }, loaded.config.sinks[sink]?.description) === null;
   const named: Parameters<typeof destinationsOf>[0] =
-    to === null ? null : (type, before) => explicitTargets(to, type, table, { ever, before });
+    to === null
+      ? null
+      : (type, before) => {
+          const targets = targetsNamed(to, table.routesFor(type).targets, hasDefault);
+          return explicitTargets(targets, type, table, { ever, before });
+        };
   return {
     loaded,
     order,
@@ -74,22 +83,22 @@ export async function replayWork(order: ReplayOrder, parts: ReplayParts): Promis
 
 async function* listInputs(
   { inputs, selection }: ReplayOrder,
-  { store, places, onPassedOver }: ReplayParts,
+  { store, places, onPassedOver, onIgnored }: ReplayParts,
 ): AsyncGenerator<Unit> {
   for (const input of inputs) {
     const log = input.kind === 'store' && input.name === 'journal' ? await store.topicLog() : null;
-    if (input.kind === 'path') yield* listPath(input.path, { places, selection, onPassedOver });
+    if (input.kind === 'path') yield* listPath(input.path, { places, selection, onPassedOver, onIgnored });
     else if (log !== null) yield* listTopic(log, selection);
     else yield await listStore(input.name, store.ask);
   }
 }
 
 function readerOf(
-  { selection, sinks, to }: ReplayOrder,
+  { selection, pointers, sinks, to }: ReplayOrder,
   { opener, store, places, onChanged }: ReplayParts,
   { validate, isErased }: { readonly validate: Validator; readonly isErased: IsErased },
 ): Pick<ReplayWork, 'read' | 'expect'> {
-  const files = new FileReader({ places, onChanged, selection, validate, opener, isErased });
+  const files = new FileReader({ places, onChanged, selection, pointers, validate, opener, isErased });
   const stores = new StoreReader({ selection, sinks, ask: store.ask, isErased });
   return {
     read: (unit, from, signal) => {
