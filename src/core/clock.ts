@@ -4,7 +4,7 @@ export interface Clock {
   now(): number;
   /** Milliseconds that never go back: for rotation, retries, rates and deadlines. */
   monotonic(): number;
-  /** Calls back once after `ms`; the returned function cancels it. Does not keep the process alive. */
+  /** Calls back once after `ms`, never earlier; the returned function cancels it. Does not keep the process alive. */
   after(ms: number, callback: () => void): () => void;
 }
 
@@ -12,7 +12,15 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after: (ms, callback) => {
-    const timer = setTimeout(callback, ms).unref();
+    const due = performance.now() + ms;
+    const wait = (left: number): NodeJS.Timeout =>
+      setTimeout(() => {
+        // Node's timers count whole milliseconds and can be early: a pause of a sink would then not be over.
+        const rest = due - performance.now();
+        if (rest > 0) timer = wait(Math.ceil(rest));
+        else callback();
+      }, left).unref();
+    let timer = wait(ms);
     return () => clearTimeout(timer);
   },
 };
