@@ -57,7 +57,7 @@ export class DocumentCutter {
           if (this.#depth === 0) close(at + 1);
         } else if (c === QUOTE) {
           at = endOfString(line, at + 1);
-          // No string goes on in the next line.
+          // A string cannot continue in the next line.
           if (at === line.length) close(at);
         }
       }
