@@ -30,6 +30,12 @@ export const ID_REUSED: InvalidReason = {
   detail: 'an event with this id came before, with different bytes',
 };
 
+/** Why the body of a message from a broker cannot be read. */
+export const ENCODING_DETAIL = {
+  encoding_unknown: 'the content encoding is not known',
+  encoding_broken: 'the body cannot be decompressed within the limit',
+} as const;
+
 export type AppendResult =
   /** `seq` of a quarantined event: that of its entry in the log of receipts; 0 without one. */
   | { readonly status: 'accepted'; readonly seq: number }

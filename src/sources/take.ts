@@ -1,6 +1,6 @@
 import { bodyId, deliveryIdOf, messageKey } from '../core/delivery-id.ts';
 import type { Envelope, Event } from '../core/event.ts';
-import type { AppendResult, IncomingMessage, Ingest } from '../core/ingest.ts';
+import { type AppendResult, ENCODING_DETAIL, type IncomingMessage, type Ingest } from '../core/ingest.ts';
 import type { Inlet } from '../core/sink.ts';
 import { traceOf } from '../core/tracing.ts';
 import type { Validator } from '../receive/validate/envelope.ts';
@@ -14,11 +14,6 @@ export interface TakeOptions {
   /** Of the largest body after decompression. */
   readonly maxBytes: number;
 }
-
-const DETAIL = {
-  encoding_unknown: 'the content encoding is not known',
-  encoding_broken: 'the body cannot be decompressed within the limit',
-} as const;
 
 /**
  * Makes the function that stores messages of the service's own pipelines in the journal: it decompresses and validates them.
@@ -39,7 +34,7 @@ export function createTake({ ingest, validate, maxBytes }: TakeOptions): Inlet['
     const { envelope } = validation;
     const event: Event = { ...envelope, id, source, receivedAt, headers: {}, body };
     if (!decoded.ok) {
-      const reasons = [{ code: decoded.code, detail: DETAIL[decoded.code] }];
+      const reasons = [{ code: decoded.code, detail: ENCODING_DETAIL[decoded.code] }];
       // Its key is made of what is kept of it, so that an erasure can make it again.
       const kept = { ...event, ...NO_ENVELOPE, ...known };
       return ingest.quarantine(kept, reasons, { dedupKey: messageKey(kept) });

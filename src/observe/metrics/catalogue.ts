@@ -188,7 +188,7 @@ const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
   millrace_sink_dead_letters_total: counter(
     'Deliveries that became dead letters, by code; after 50 codes of a sink the rest is counted as (other).',
     ['sink', 'code'],
-    ({ meter }) => nested(meter.deadLetters, 'sink', 'code'),
+    (state) => [...codesWithoutDeadLetters(state), ...nested(state.meter.deadLetters, 'sink', 'code')],
   ),
   millrace_delivery_seconds: histogram(
     'Time from the receipt of an event to its confirmation by the sink; without replayed events.',
@@ -256,6 +256,17 @@ function bySecret({ meter, secrets }: MetricState, read: (use: SecretUse | undef
     labels: { index: String(index) },
     value: read(meter.secrets.get(index)),
   }));
+}
+
+/** Codes that dead letters of any sink can have: their series start at 0, so that the first one is an increase. */
+const DEAD_CODES = ['gave_up', 'not_redacted', 'rejected', 'too_large'];
+
+function codesWithoutDeadLetters({ meter, status }: MetricState): Sample[] {
+  return status.sinks.flatMap(({ sink }) =>
+    DEAD_CODES.filter((code) => meter.deadLetters.get(sink)?.has(code) !== true).map((code) => {
+      return { labels: { sink, code }, value: 0 };
+    }),
+  );
 }
 
 /** One sample a code. */

@@ -2,12 +2,13 @@ import type { Clock } from '../../core/clock.ts';
 import { typeWithoutData } from '../../core/data-names.ts';
 import { CATALOGUE } from '../../core/errors.ts';
 import type { Event } from '../../core/event.ts';
-import { ID_REUSED, type AppendResult, type InvalidReason } from '../../core/ingest.ts';
+import { ENCODING_DETAIL, ID_REUSED, type AppendResult, type InvalidReason } from '../../core/ingest.ts';
 import type { ReceivingStatus } from '../../core/operations.ts';
 import type { Delivery } from '../../core/sink.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import type { Live } from '../../lib/live.ts';
 import { Tally } from '../../lib/tally.ts';
+import { INVALID_CODES } from '../../receive/validate/envelope.ts';
 import { RecentAttempts, RecentEvents } from './recent.ts';
 import { Refusals } from './refusals.ts';
 import { Tail } from './tail.ts';
@@ -119,6 +120,8 @@ export class Meter {
     this.reloads = { succeeded: 0, failed: 0, lastSuccess: this.startedAt, error: null };
     // Series start at 0, so that the first event is an increase.
     for (const outcome of OUTCOMES) this.#outcomes('webhooks').add(outcome, 0);
+    for (const code of [...INVALID_CODES, ID_REUSED.code, ...Object.keys(ENCODING_DETAIL)])
+      this.invalid.add(code, 0);
   }
 
   /** A webhook delivery was answered. @param outcome `accepted`, `duplicate`, …, or the code of the problem */

@@ -26,6 +26,8 @@ const INVALID = {
 
 export type InvalidCode = keyof typeof INVALID;
 
+export const INVALID_CODES: readonly string[] = Object.keys(INVALID);
+
 function invalidReason(code: InvalidCode): InvalidReason & { readonly code: InvalidCode } {
   return { code, detail: INVALID[code] };
 }
