@@ -7,7 +7,7 @@ import type { World } from './world.ts';
 import { bulkOperations, pullOperations } from './routes/pulls.ts';
 import { labOperations } from './routes/labs.ts';
 import { managementOperations } from './routes/management.ts';
-import { mealOperations } from './routes/meals.ts';
+import { healthOperations } from './routes/health.ts';
 import { orderOperations } from './routes/orders.ts';
 import { parsingJobOperations } from './routes/parsing-jobs.ts';
 import { userOperations } from './routes/users.ts';
@@ -116,7 +116,7 @@ function indexPage(operations: readonly Operation[], { users, team, options }: W
 
 /** Every operation of the service, in the order of its page. */
 export const OPERATIONS: readonly Operation[] = [
-  ...mealOperations,
+  ...healthOperations,
   ...bulkOperations,
   ...pullOperations,
   ...userOperations,

@@ -16,6 +16,8 @@ const DEFAULTS = {
   /** Number of seeded users. */
   users: 100,
   mealsPerDay: 3,
+  /** Samples of each series on a day. */
+  samplesPerDay: 4,
   /** Days with data. */
   days: 180,
   /** First day with data, `YYYY-MM-DD`. */
@@ -66,6 +68,7 @@ export function resolveSandbox(options: SandboxOptions) {
   whole('port', given.port, 65_535);
   whole('users', given.users, 10_000_000);
   whole('mealsPerDay', given.mealsPerDay, 100_000);
+  whole('samplesPerDay', given.samplesPerDay, 86_400);
   whole('days', given.days, 36_500);
   const features = { parsing: true, partialResults: false, ...options.features };
   return { ...given, sinceMs, features, clock };

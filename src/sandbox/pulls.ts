@@ -1,3 +1,4 @@
+import { pulledKey } from './health-data.ts';
 import type { Events } from './events.ts';
 import type { ResolvedSandbox } from './options.ts';
 import { randomOf } from './seeded.ts';
@@ -114,7 +115,7 @@ export class Pulls {
     }
     pull.mode = 'success';
     pull.error = null;
-    if (pull.resource === 'meal') pull.user.pulled.add(pull.provider);
+    pull.user.pulled.add(pulledKey(pull.provider, pull.resource));
     this.#announce(pull);
     this.#repeat(pull);
   }

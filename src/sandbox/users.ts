@@ -24,7 +24,7 @@ export interface User {
   deletedAt: number | null;
   /** Set after the grace period: nothing of the user may be shown. */
   erased: boolean;
-  /** Providers whose historical data was pulled; with `data: after_pull` others have no meals yet. */
+  /** Providers and resources whose history was pulled; with `data: after_pull` others have no data yet. */
   readonly pulled: Set<string>;
   readonly index: number;
 }

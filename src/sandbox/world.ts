@@ -2,6 +2,7 @@ import { BulkOps } from './bulk-ops.ts';
 import { Endpoints } from './endpoints.ts';
 import { Events } from './events.ts';
 import { Faults } from './faults.ts';
+import { HealthData } from './health-data.ts';
 import { Keys, Teams } from './teams.ts';
 import { Labs } from './made-up-labs.ts';
 import type { ResolvedSandbox } from './options.ts';
@@ -28,6 +29,7 @@ export function createWorld(options: ResolvedSandbox) {
   const pipelines = options.plan === 'scale' ? options.pipelines : null;
   const sender = new WebhookSender({ timers, endpoints, signingNow: options.signingNow });
   const events = new Events({ endpoints, sender, pipelines });
+  const health = new HealthData(options, timers);
   const pulls = new Pulls({ timers, events, users, options });
   const bulkOps = new BulkOps({ timers, users, pulls, faults });
   const labs = new Labs(seed, team.id, teams.orgId);
@@ -44,6 +46,7 @@ export function createWorld(options: ResolvedSandbox) {
     endpoints,
     sender,
     events,
+    health,
     pulls,
     bulkOps,
     labs,
