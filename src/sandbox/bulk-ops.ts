@@ -1,5 +1,5 @@
 import type { Faults } from './faults.ts';
-import { PROVIDERS, USUAL, type Throttle } from './providers.ts';
+import { USUAL, type Throttle } from './providers.ts';
 import type { Pulls } from './pulls.ts';
 import type { Timers } from './timers.ts';
 import type { Users } from './users.ts';
@@ -24,6 +24,7 @@ interface BulkOpsOptions {
   readonly users: Users;
   readonly pulls: Pulls;
   readonly faults: Faults;
+  readonly throttles: ReadonlyMap<string, Throttle>;
 }
 
 /** Bulk operations. Operations of one provider share its lane, and so its rate. */
@@ -97,7 +98,9 @@ export class BulkOps {
   }
 
   #laneOf(provider: string): Lane {
-    const lane = this.#lanes.get(provider) ?? new Lane(PROVIDERS[provider] ?? USUAL, this.#world.timers);
+    const { throttles, timers } = this.#world;
+    const throttle = throttles.get(provider) ?? USUAL;
+    const lane = this.#lanes.get(provider) ?? new Lane(throttle, timers);
     this.#lanes.set(provider, lane);
     return lane;
   }

@@ -2,24 +2,13 @@ import { pick, randomOf, uuidOf, type Name } from './seeded.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** A value to make: a range of whole numbers (a third member is the number of decimals), one of some texts, an object of values, or itself. */
-export type Made =
-  | readonly [low: number, high: number, decimals?: number]
-  | readonly [string, ...string[]]
-  | { readonly [member: string]: Made }
-  | number
-  | boolean
-  | null;
-
-/** The user of an item, and where the item stands in the user's history. */
+/** The user of made-up data. */
 export interface Subject {
   readonly id: string;
   readonly index: number;
-  /** They take turns. */
   readonly sources: readonly string[];
 }
 
-/** Parameters of the made-up data. */
 export interface HealthPlan {
   readonly seed: Name;
   /** Start of the data, milliseconds since the epoch; a UTC midnight. */
@@ -30,40 +19,70 @@ export interface HealthPlan {
 }
 
 export const DAY_MS = 86_400_000;
+const ZONES = ['Etc/UTC', 'Etc/GMT-10', 'Etc/GMT+8'] as const;
 const OFFSETS_S = [0, 36_000, -28_800] as const;
-const SOURCE_TYPES = ['phone', 'watch', 'app'] as const;
-/** So often an item is corrected. */
+/** So many of the items are corrected later. */
 const CORRECTED_SHARE = 0.1;
 
-/** Seconds between UTC and the local time of a user. */
-export function offsetOf({ index }: Pick<Subject, 'index'>): number {
-  return OFFSETS_S[index % OFFSETS_S.length] ?? 0;
-}
-
-export function timeZoneOf({ index }: Pick<Subject, 'index'>): string {
-  return ['Etc/UTC', 'Etc/GMT-10', 'Etc/GMT+8'][index % OFFSETS_S.length] ?? 'Etc/UTC';
+/** The time zone of a user, and its seconds from UTC. */
+export function zoneOf({ index }: Pick<Subject, 'index'>) {
+  return { time_zone: ZONES[index % 3] ?? ZONES[0], timezone_offset: OFFSETS_S[index % 3] ?? 0 };
 }
 
 export function sourceOf({ id }: Pick<Subject, 'id'>, provider: string): Json {
-  const type = SOURCE_TYPES[Number.parseInt(id.slice(0, 1), 16) % SOURCE_TYPES.length];
-  return { provider, type, app_id: 'made.up.app', device_id: uuidOf('device', id, provider) };
+  const type = id < '8' ? 'phone' : 'watch';
+  const older = { name: provider, slug: provider, logo: 'https://made-up.invalid/logo.png' };
+  const workout = { sport: 'walking', workout_id: uuidOf('workout', id, provider) };
+  return {
+    provider,
+    type,
+    app_id: 'made.up.app',
+    device_id: uuidOf('device', id, provider),
+    ...workout,
+    ...older,
+  };
 }
 
-/** Whether something is among those that get another value later. */
-export function isCorrected(...names: readonly Name[]): boolean {
-  return randomOf('corrected', ...names)() < CORRECTED_SHARE;
+/** Makes what something of such names is like; something else for some of it once corrections are made. */
+export function makeNamed(shape: Shape, names: readonly Name[], corrected: boolean) {
+  const isAnother = corrected && randomOf('corrected', ...names)() < CORRECTED_SHARE;
+  return { isAnother, values: make(shape, randomOf(...names, ...(isAnother ? ['corrected'] : []))) };
 }
 
-export function make(random: () => number, made: Made): unknown {
-  if (typeof made !== 'object' || made === null) return made;
-  if (!Array.isArray(made)) return makeAll(random, made as { readonly [member: string]: Made });
-  const [low, high, decimals = 0] = made as readonly [number, number, number?];
-  if (typeof low === 'string') return pick(random, made as unknown as readonly [string, ...string[]]);
-  return Number((low + random() * (high - low)).toFixed(decimals));
+/** How to make the value at each path of an object. */
+export type Shape = readonly (readonly [path: readonly string[], value: (random: () => number) => unknown])[];
+
+/** Reads `path value; path value`: a value is a range (`1..9.9`, as precise as its end), a choice (`a|b`), JSON, or a text. */
+export function shapeOf(text: string): Shape {
+  const parts = text.split(';').map((part) => part.trim().split(' '));
+  return parts.map(([path = '', ...words]) => [path.split('.'), valueOf(words.join(' '))] as const);
 }
 
-export function makeAll(random: () => number, members: Readonly<Record<string, Made>>): Json {
-  return Object.fromEntries(Object.entries(members).map(([name, made]) => [name, make(random, made)]));
+function valueOf(text: string): (random: () => number) => unknown {
+  const [, low, high] = /^(-?[\d.]+?)\.\.(-?[\d.]+)$/.exec(text) ?? [];
+  if (low !== undefined && high !== undefined) {
+    const decimals = high.split('.')[1]?.length ?? 0;
+    return (random) => Number((Number(low) + random() * (Number(high) - Number(low))).toFixed(decimals));
+  }
+  if (/^(\[.*\]|-?[\d.]+|true|false|null)$/.test(text)) return () => JSON.parse(text) as unknown;
+  const [first = '', ...others] = text.split('|');
+  return (random) => pick(random, [first, ...others]);
+}
+
+function make(shape: Shape, random: () => number): Json {
+  const made: Record<string, unknown> = {};
+  for (const [[name = '', inner], value] of shape) {
+    if (inner === undefined) made[name] = value(random);
+    else made[name] = { ...Object(made[name]), [inner]: value(random) };
+  }
+  return made;
+}
+
+/** What is asked for: inclusive bounds, milliseconds since the epoch; of summaries other than meals their days count. */
+export interface Range {
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly provider?: string | undefined;
 }
 
 /** ISO 8601 with an offset, whole seconds. */

@@ -1,162 +1,111 @@
-import {
-  DAY_MS,
-  isCorrected,
-  makeAll,
-  offsetOf,
-  sourceOf,
-  stamp,
-  type HealthPlan,
-  type Json,
-  type Made,
-  type Subject,
-} from './made-up-health.ts';
-import { randomOf } from './seeded.ts';
+import { DAY_MS, makeNamed, shapeOf, sourceOf, stamp, zoneOf } from './made-up-health.ts';
+import type { HealthPlan, Json, Range, Shape, Subject } from './made-up-health.ts';
 
 interface Series {
-  readonly unit: string;
-  /** Seconds from the start of a sample to its end; 0 when it is of one moment. */
-  readonly seconds: number;
-  readonly values: Readonly<Record<string, Made>>;
+  /** Whether samples have a start and an end. */
+  readonly isSpan: boolean;
+  readonly shape: Shape;
 }
-
-const at = (unit: string, value: Made, more: Series['values'] = {}): Series => ({
-  unit,
-  seconds: 0,
-  values: { ...more, value },
-});
-const during = (unit: string, value: Made, more: Series['values'] = {}): Series => ({
-  ...at(unit, value, more),
-  seconds: 300,
-});
-const SENSOR = { sensor_location: ['armpit', 'ear', 'finger', 'mouth'] } as const;
 
 /** Series by their names in addresses. */
 export const SERIES: Readonly<Record<string, Series>> = {
-  afib_burden: during('%', [0, 5, 1]),
-  basal_body_temperature: during('°C', [36, 37, 2]),
-  blood_oxygen: at('%', [92, 100]),
-  blood_pressure: { unit: 'mmHg', seconds: 0, values: { systolic: [100, 150], diastolic: [60, 95] } },
-  body_fat: at('%', [8, 40, 1]),
-  body_mass_index: during('index', [18, 35, 1]),
-  body_temperature: during('°C', [36, 38, 2], SENSOR),
-  body_temperature_delta: during('°C', [-1, 1, 2], SENSOR),
-  body_weight: at('kg', [50, 110, 1]),
-  caffeine: during('g', [0, 1, 2]),
-  calories_active: during('kcal', [0, 200, 1]),
-  calories_basal: at('kcal', [50, 90, 1]),
-  carbohydrates: during('g', [0, 90, 1]),
-  cholesterol: at('mmol/L', [2, 7, 1], { type: ['total', 'hdl', 'ldl', 'triglycerides'] }),
-  daylight_exposure: during('min', [0, 5]),
-  distance: during('m', [0, 900, 1]),
-  electrocardiogram_voltage: at('mV', [-1, 1, 3], { type: ['lead_1', 'lead_2'] }),
-  fall: during('count', 1),
-  floors_climbed: at('count', [0, 5]),
-  forced_expiratory_volume_1: during('L', [2, 5, 2]),
-  forced_vital_capacity: during('L', [3, 6, 2]),
-  glucose: at('mmol/L', [3.5, 11, 1], { type: ['automatic', 'manual_scan'] }),
-  handwashing: during('count', 1),
-  heart_rate_alert: during('count', 1, { type: ['low_heart_rate', 'high_heart_rate', 'irregular_rhythm'] }),
-  heart_rate_recovery_one_minute: during('count', [10, 40]),
-  heartrate: at('bpm', [45, 180]),
-  hrv: at('rmssd', [20, 120, 1]),
-  hypnogram: during('enum', [1, 4]),
-  ige: at('kU/L', [0, 100, 1], { type: ['made_up_food'] }),
-  igg: at('g/L', [6, 16, 1], { type: ['made_up_food'] }),
-  inhaler_usage: during('count', [1, 3]),
-  insulin_injection: during('unit', [1, 20, 1], {
-    type: ['rapid_acting', 'long_acting'],
-    delivery_mode: ['basal', 'bolus'],
-    delivery_form: ['standard', 'extended'],
-    bolus_purpose: ['meal', 'correction', 'mixed', 'unknown'],
-  }),
-  lean_body_mass: during('kg', [40, 80, 1]),
-  mindfulness_minutes: during('min', [1, 5]),
-  note: during('', ['made up', 'another made-up note']),
-  peak_expiratory_flow_rate: during('L/min', [300, 700]),
-  respiratory_rate: at('bpm', [12, 20, 1]),
-  sleep_apnea_alert: during('count', 1),
-  sleep_breathing_disturbance: during('count', [0, 9], { type: ['elevated', 'not_elevated'] }),
-  stand_duration: during('min', [0, 5]),
-  stand_hour: during('count', 1, { type: ['stood', 'idle'] }),
-  steps: during('count', [0, 600]),
-  stress_level: at('%', [0, 100]),
-  uv_exposure: during('index', [0, 11]),
-  vo2_max: during('mL/kg/min', [25, 60, 1]),
-  waist_circumference: during('cm', [60, 120, 1]),
-  water: at('ml', [50, 500]),
-  wheelchair_push: during('count', [0, 100]),
-  workout_distance: during('m', [0, 900, 1]),
-  workout_duration: during('min', [1, 5], { intensity: ['low', 'medium', 'high'] }),
-  workout_swimming_stroke: during('count', [1, 60]),
+  ...seriesIn(
+    true,
+    `afib_burden: unit %; value 0..5.5
+     basal_body_temperature body_temperature body_temperature_delta: unit °C; value -1..38.05; sensor_location ear|finger
+     body_mass_index uv_exposure: unit index; value 1..35.5
+     caffeine carbohydrates: unit g; value 0..90.5
+     calories_active: unit kcal; value 0..200.5
+     daylight_exposure mindfulness_minutes stand_duration: unit min; value 0..5
+     distance workout_distance: unit m; value 0..900.5
+     fall handwashing inhaler_usage sleep_apnea_alert: unit count; value 1
+     forced_expiratory_volume_1 forced_vital_capacity: unit L; value 2..6.05
+     heart_rate_alert: type low_heart_rate|high_heart_rate|irregular_rhythm; unit count; value 1
+     heart_rate_recovery_one_minute steps wheelchair_push workout_swimming_stroke: unit count; value 0..600
+     hypnogram: unit stage; value 1..4
+     insulin_injection: type rapid_acting|long_acting; unit unit; value 1..20.5; delivery_mode basal|bolus; delivery_form standard|extended; bolus_purpose meal|mixed
+     lean_body_mass: unit kg; value 40..80.5
+     note: unit text; value made up|another made-up note; tags ["food"]
+     peak_expiratory_flow_rate: unit L/min; value 300..700
+     sleep_breathing_disturbance: type elevated|not_elevated; unit count; value 0..9
+     stand_hour: type stood|idle; unit count; value 1
+     vo2_max: unit mL/kg/min; value 25..60.5
+     waist_circumference: unit cm; value 60..120.5
+     workout_duration: unit min; value 1..5; intensity low|medium|high`,
+  ),
+  ...seriesIn(
+    false,
+    `blood_oxygen body_fat stress_level: unit %; value 8..100
+     blood_pressure: unit mmHg; systolic 100..150; diastolic 60..95; grouping []
+     body_weight: unit kg; value 50..110.5
+     calories_basal: unit kcal; value 50..90.5
+     cholesterol: type total|hdl|ldl|triglycerides; unit mmol/L; value 2..7.5
+     electrocardiogram_voltage: type lead_1|lead_2; unit mV; value -1..1.005
+     floors_climbed: unit count; value 0..5
+     glucose: type automatic|manual_scan; unit mmol/L; value 3.5..11.5
+     heartrate respiratory_rate: unit bpm; value 12..180
+     hrv: unit rmssd; value 20..120.5
+     ige igg: type made-up food; unit g/L; value 0..100.5
+     water: unit ml; value 50..500`,
+  ),
 };
 
-/** Names in event types, where they are others than in addresses. */
-export const EVENT_NAMES: Readonly<Record<string, string>> = { body_fat: 'fat', body_weight: 'weight' };
-
-/** What is asked for: bounds are inclusive, milliseconds since the epoch. */
-export interface SeriesQuery {
-  readonly user: Subject;
-  readonly startMs: number;
-  readonly endMs: number;
-  readonly provider?: string | undefined;
-  /** Only samples at or after this place. */
-  readonly from?: number | undefined;
-  /** With the corrections that were made by now. */
-  readonly corrected: boolean;
+function seriesIn(isSpan: boolean, text: string): Readonly<Record<string, Series>> {
+  const lines = text.split('\n').map((line) => line.trim().split(': '));
+  return Object.fromEntries(
+    lines.flatMap(([names = '', shape = '']) => {
+      return names.split(' ').map((name) => [name, { isSpan, shape: shapeOf(shape) }] as const);
+    }),
+  );
 }
 
+/** Names in event types and in the status of pulls, where they are others than in addresses. */
+export const EVENT_NAMES: Readonly<Record<string, string>> = { body_fat: 'fat', body_weight: 'weight' };
+
 export interface Sample {
-  /** Its number in the whole history of the user. */
+  /** Its number in the whole series of the user. */
   readonly place: number;
   readonly provider: string;
   readonly json: Json;
 }
 
-/** Samples in order of time. The providers of the user take turns. */
-export function* madeUpSeries(plan: HealthPlan, resource: string, query: SeriesQuery): Generator<Sample> {
-  const { user, startMs, endMs, provider: only, from = 0 } = query;
-  const { samplesPerDay, sinceMs, days } = plan;
-  const step = DAY_MS / samplesPerDay;
-  const first = Math.max(from, Math.ceil((startMs - sinceMs) / step));
-  const last = Math.min(days * samplesPerDay - 1, Math.floor((endMs - sinceMs) / step));
-  for (let place = first; place <= last; place += 1) {
+/**
+ * Samples in order of time. The providers of the user take turns.
+ * @param from the first place
+ * @param corrected with the corrections that are made later
+ */
+export function* madeUpSeries(
+  { seed, samplesPerDay, sinceMs, days }: HealthPlan,
+  resource: string,
+  user: Subject,
+  { startMs, endMs, provider: only }: Range,
+  from: number,
+  corrected: boolean,
+): Generator<Sample> {
+  const series = SERIES[resource];
+  if (series === undefined) return;
+  const stepMs = DAY_MS / samplesPerDay;
+  const last = Math.min(days * samplesPerDay - 1, Math.floor((endMs - sinceMs) / stepMs));
+  for (let place = Math.max(from, Math.ceil((startMs - sinceMs) / stepMs)); place <= last; place += 1) {
     const provider = user.sources[place % user.sources.length];
-    if (provider === undefined || (only !== undefined && only !== provider)) continue;
-    const ms = sinceMs + Math.floor((place * step) / 1000) * 1000;
+    if (provider === undefined || (only ?? provider) !== provider) continue;
+    const ms = sinceMs + Math.floor((place * stepMs) / 1000) * 1000;
     if (ms < startMs) continue;
-    yield { place, provider, json: sampleOf(plan, resource, user, place, ms, query.corrected) };
+    const { values } = makeNamed(series.shape, [seed, resource, user.id, place], corrected);
+    const span = series.isSpan ? { start: stamp(ms), end: stamp(ms + SPAN_MS) } : {};
+    const { timezone_offset } = zoneOf(user);
+    yield { place, provider, json: { id: place, timezone_offset, timestamp: stamp(ms), ...span, ...values } };
   }
 }
 
-function sampleOf(
-  { seed }: HealthPlan,
-  resource: string,
-  user: Subject,
-  place: number,
-  ms: number,
-  corrected: boolean,
-): Json {
-  const { unit, seconds, values } = SERIES[resource] ?? at('', null);
-  const names = [seed, resource, user.id, place];
-  const isAnother = corrected && isCorrected(...names);
-  const random = randomOf(...names, ...(isAnother ? ['corrected'] : []));
-  const span = seconds === 0 ? {} : { start: stamp(ms), end: stamp(ms + seconds * 1000) };
-  return {
-    timezone_offset: offsetOf(user),
-    unit,
-    timestamp: stamp(ms),
-    ...span,
-    ...makeAll(random, values),
-  };
-}
+const SPAN_MS = 300_000;
 
-/** Samples by provider, as pages of a series and data of events have them. */
+/** Samples by provider: a group is a source with its samples, as in pages of a series and in events. */
 export function groupsOf(user: Subject, samples: readonly Sample[]): Map<string, Json> {
-  const byProvider = Map.groupBy(samples, ({ provider }) => provider);
+  const groups = [...Map.groupBy(samples, ({ provider }) => provider)];
   return new Map(
-    [...byProvider].map(([provider, all]) => [
-      provider,
-      { source: sourceOf(user, provider), data: all.map(({ json }) => json) },
-    ]),
+    groups.map(([provider, all]) => {
+      return [provider, { source: sourceOf(user, provider), data: all.map(({ json }) => json) }];
+    }),
   );
 }

@@ -5,7 +5,7 @@ import type { NewEndpoint } from './endpoints.ts';
 import type { Pipelines } from './events.ts';
 import type { FaultOptions } from './faults.ts';
 import { MADE_UP_TEAM } from './made-up-events.ts';
-import { PROVIDERS } from './providers.ts';
+import { providersOf } from './providers.ts';
 import type { Name } from './seeded.ts';
 
 const DEFAULTS = {
@@ -22,7 +22,9 @@ const DEFAULTS = {
   days: 180,
   /** First day with data, `YYYY-MM-DD`. */
   since: '2026-01-01',
-  /** Providers of every user; null: `made_up` and one more. */
+  /** Names of the providers; null: sixteen made-up ones. */
+  providerNames: null as readonly string[] | null,
+  /** Providers of every user; null: the first one and one of the others. */
   providers: null as readonly string[] | null,
   /** `ready`: meals can be read at once. `after_pull`: after a successful historical pull of the connection. */
   data: 'ready' as 'ready' | 'after_pull',
@@ -54,14 +56,18 @@ export type ResolvedSandbox = ReturnType<typeof resolveSandbox>;
 /** Checks the options and fills in defaults. @throws MillraceError usage */
 export function resolveSandbox(options: SandboxOptions) {
   const given = { ...DEFAULTS, ...options };
-  const { since, speed, providers, clock = speedClock(speed) } = given;
+  const { since, speed, providers, providerNames, clock = speedClock(speed) } = given;
   const sinceMs = Date.parse(`${since}T00:00:00Z`);
   if (!isDay(since)) throw new MillraceError('usage', `since ${since} is not a date`);
   if (!(speed > 0 && speed <= 1e6))
     throw new MillraceError('usage', `speed must be above 0 and at most 1000000`);
+  const throttles = providersOf(providerNames ?? undefined);
+  const odd = [...throttles.keys()].find((name) => !/^[a-z0-9_]+$/.test(name));
+  if (odd !== undefined)
+    throw new MillraceError('usage', `provider "${odd}" is not made of lower-case letters, digits and _`);
   for (const provider of providers ?? []) {
-    if (!Object.hasOwn(PROVIDERS, provider)) {
-      const known = Object.keys(PROVIDERS).join(', ');
+    if (!throttles.has(provider)) {
+      const known = [...throttles.keys()].join(', ');
       throw new MillraceError('usage', `provider ${provider} is not one of ${known}`);
     }
   }
@@ -71,7 +77,7 @@ export function resolveSandbox(options: SandboxOptions) {
   whole('samplesPerDay', given.samplesPerDay, 86_400);
   whole('days', given.days, 36_500);
   const features = { parsing: true, partialResults: false, ...options.features };
-  return { ...given, sinceMs, features, clock };
+  return { ...given, sinceMs, features, clock, throttles };
 }
 
 function whole(name: string, value: number, most: number): void {

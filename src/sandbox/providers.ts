@@ -13,7 +13,7 @@ export const USUAL: Throttle = { connections: 8, everyMs: MINUTE };
 const AT_A_TIME: Throttle = { connections: 250, everyMs: SECOND / 2 };
 
 /** The sixteen made-up providers of the bulk trigger, with the documented rates. */
-export const PROVIDERS: Readonly<Record<string, Throttle>> = {
+const MADE_UP: Readonly<Record<string, Throttle>> = {
   made_up: USUAL,
   made_up_slow: { connections: 2, everyMs: MINUTE },
   made_up_bulk_a: AT_A_TIME,
@@ -22,3 +22,9 @@ export const PROVIDERS: Readonly<Record<string, Throttle>> = {
   made_up_batch: { connections: 150, everyMs: 5 * MINUTE },
   ...Object.fromEntries([7, 8, 9, 10, 11, 12, 13, 14, 15, 16].map((n) => [`made_up_${n}`, USUAL])),
 };
+
+/** The providers with their rates. Names that are given have the rates of the made-up ones in the same order. */
+export function providersOf(names: readonly string[] = Object.keys(MADE_UP)): ReadonlyMap<string, Throttle> {
+  const rates = Object.values(MADE_UP);
+  return new Map(names.map((name, n) => [name, MADE_UP[name] ?? rates[n] ?? USUAL]));
+}

@@ -1,4 +1,4 @@
-import { pulledKey } from './health-data.ts';
+import { pulledKey, RESOURCES } from './health-data.ts';
 import type { Events } from './events.ts';
 import type { ResolvedSandbox } from './options.ts';
 import { randomOf } from './seeded.ts';
@@ -27,8 +27,8 @@ interface PullsOptions {
   readonly options: ResolvedSandbox;
 }
 
-export const PULLED_RESOURCES = ['meal', 'sleep', 'activity'] as const;
-const NOT_PULLED = ['glucose', 'body'] as const;
+/** Of no provider. */
+const NOT_PULLED = ['workout_stream'] as const;
 
 const SECOND = 1000;
 /** Sandbox milliseconds of each step. */
@@ -68,7 +68,7 @@ export class Pulls {
   start(user: User, provider: string): void {
     const fate = this.fateOf(user);
     if (fate === 'left out') return;
-    const pulls = PULLED_RESOURCES.filter((resource) => fate !== 'unpulled' || resource !== 'meal').map(
+    const pulls = RESOURCES.filter((resource) => fate !== 'unpulled' || resource !== 'meal').map(
       (resource): Pull => ({ user, provider, resource, mode: 'scheduled', error: null, attempt: 1 }),
     );
     this.#pulls.set(keyOf(user, provider), pulls);
@@ -81,9 +81,7 @@ export class Pulls {
     for (const name of user.sources) {
       const pulls = this.#pulls.get(keyOf(user, name));
       if (pulls === undefined || (provider !== undefined && provider !== name)) continue;
-      const missing = PULLED_RESOURCES.filter(
-        (resource) => !pulls.some((pull) => pull.resource === resource),
-      );
+      const missing = RESOURCES.filter((resource) => !pulls.some((pull) => pull.resource === resource));
       status[name] = {
         pulled: Object.fromEntries(pulls.map((pull) => [pull.resource, this.#json(pull)])),
         not_pulled: [...missing, ...NOT_PULLED],
@@ -158,9 +156,9 @@ export class Pulls {
   }
 
   #json({ resource, mode, error }: Pull): object {
-    const { days, mealsPerDay } = this.#world.options;
+    const { days, mealsPerDay, samplesPerDay } = this.#world.options;
     const { start, end } = this.#range();
-    const hasData = resource === 'meal' && mode === 'success' && mealsPerDay > 0;
+    const hasData = mode === 'success' && (resource === 'meal' ? mealsPerDay : samplesPerDay) > 0;
     return {
       status: mode,
       range_start: start,

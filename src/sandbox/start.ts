@@ -2,7 +2,9 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import { bracketed, createServer, startListening } from '../lib/listen.ts';
 import { createSandboxApp } from './app.ts';
 import { subjectOf } from './events.ts';
+import { CORRECTED_AFTER_MS, eventName } from './health-data.ts';
 import { madeUpEvent, type MadeUpEvent } from './made-up-events.ts';
+import { DAY_MS, type Json } from './made-up-health.ts';
 import { madeUpMeals } from './made-up-meals.ts';
 import { resolveSandbox, type SandboxOptions } from './options.ts';
 import type { User } from './users.ts';
@@ -20,6 +22,8 @@ export interface Sandbox {
   readonly state: World;
   /** Sends the given events, or a number of made-up ones. */
   sendEvents(events: number | readonly MadeUpEvent[]): readonly string[];
+  /** Sends what a day of a user has of a resource: `daily.data.<resource>.created`, and `.updated` once it is corrected. */
+  sendData(userId: string, resource: string, day: string): void;
   /** Connects a user to a provider, and sends `provider.connection.created`. */
   connect(userId: string, provider: string): void;
   /** Ends timers, deliveries and connections. */
@@ -61,6 +65,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
         events.send({ id: subjectOf(event.body)?.id ?? '', teamId: team.id }, event),
       );
     },
+    sendData: (userId, resource, day) => sendData(world, world.users.get(team.id, userId), resource, day),
     connect: (userId, provider) => connect(world, userId, provider),
     stop: async () => {
       timers.stop();
@@ -78,6 +83,21 @@ function connect({ users, team, timers, events }: World, userId: string, provide
   users.connect(user, provider, timers.stamp());
   const data = { user_id: user.id, provider: { slug: provider, name: provider }, source: { slug: provider } };
   events.emit(user, 'provider.connection.created', data);
+}
+
+function sendData({ health, events, timers }: World, user: User, resource: string, day: string): void {
+  const startMs = Date.parse(day);
+  const read = (): Json[] => [...health.eventsOf(resource, user, { startMs, endMs: startMs + DAY_MS - 1 })];
+  const type = `daily.data.${eventName(resource)}`;
+  const sent = read();
+  for (const data of sent) events.emit(user, `${type}.created`, data);
+  if (health.isCorrected) return;
+  timers.after(CORRECTED_AFTER_MS, () => {
+    if (user.erased) return;
+    const before = new Set(sent.map((data) => JSON.stringify(data)));
+    for (const data of read())
+      if (!before.has(JSON.stringify(data))) events.emit(user, `${type}.updated`, data);
+  });
 }
 
 /** Sends meals of one user after the other; `daily` is the name of the type. */

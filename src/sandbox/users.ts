@@ -1,6 +1,5 @@
 import type { Timers } from './timers.ts';
 import type { ResolvedSandbox } from './options.ts';
-import { PROVIDERS } from './providers.ts';
 import { Refusal } from './check.ts';
 import { uuidOf, type Name } from './seeded.ts';
 
@@ -32,7 +31,6 @@ export interface User {
 /** Retrying exists since 9 May 2025; one user in ten is older. */
 const OLD = '2025-01-15T08:00:00+00:00';
 const NEW = '2025-06-02T08:00:00+00:00';
-const OTHERS = Object.keys(PROVIDERS).filter((name) => name !== 'made_up');
 
 /** The users of all teams. */
 export class Users {
@@ -53,15 +51,17 @@ export class Users {
       users: count,
       providers,
       faults,
-    }: Pick<ResolvedSandbox, 'seed' | 'users' | 'providers' | 'faults'>,
+      throttles,
+    }: Pick<ResolvedSandbox, 'seed' | 'users' | 'providers' | 'faults' | 'throttles'>,
   ) {
     const { unconnectedUsers: unconnected = 0 } = faults;
+    const [first = '', ...others] = throttles.keys();
     this.#timers = timers;
     this.#seed = seed;
     for (let index = 0; index < count; index += 1) {
       const user = this.#make(teamId, `made-up-client-${index}`, isFromBefore(index) ? OLD : NEW);
       if (index >= count - unconnected) continue;
-      for (const provider of providers ?? ['made_up', OTHERS[index % OTHERS.length] ?? 'made_up'])
+      for (const provider of providers ?? new Set([first, others[index % others.length] ?? first]))
         this.connect(user, provider, user.createdOn);
     }
   }

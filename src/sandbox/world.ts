@@ -31,7 +31,7 @@ export function createWorld(options: ResolvedSandbox) {
   const events = new Events({ endpoints, sender, pipelines });
   const health = new HealthData(options, timers);
   const pulls = new Pulls({ timers, events, users, options });
-  const bulkOps = new BulkOps({ timers, users, pulls, faults });
+  const bulkOps = new BulkOps({ timers, users, pulls, faults, throttles: options.throttles });
   const labs = new Labs(seed, team.id, teams.orgId);
   const orders = new Orders({ timers, events, labs, users, seed });
   const parsingJobs = new ParsingJobs({ timers, events, users, seed });

@@ -14,6 +14,8 @@ const NO_TABLE: Readonly<Record<string, string>> = {
   'post /v2/link/bulk_trigger_historical_pull': 'answers a sentence',
   'delete /v2/user/:user_id': 'answers whether it succeeded',
   'post /v2/user/undo_delete': 'answers whether it succeeded',
+  'get /v2/timeseries/sleep/:sleep_id/stream': 'answers what series answer',
+  'get /v2/timeseries/workouts/:workout_id/stream': 'answers what series answer',
   'post /v3/order/phlebotomy/appointment/availability': 'offers that are gone the next minute',
 };
 

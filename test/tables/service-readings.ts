@@ -17,6 +17,19 @@ export interface Reading {
   readonly given: Readonly<Record<string, string>>;
 }
 
+/** By resource: its table. */
+const SUMMARIES: Readonly<Record<string, string>> = {
+  activity: 'activity',
+  sleep: 'sleep',
+  workouts: 'workouts',
+  body: 'body',
+  electrocardiogram: 'electrocardiograms',
+  sleep_cycle: 'sleep_cycles',
+  menstrual_cycle: 'menstrual_cycles',
+  profile: 'profiles',
+};
+const SERIES =
+  'steps heartrate blood_pressure note insulin_injection workout_duration body_temperature'.split(' ');
 const USERS = 12;
 const ORDERS = 22;
 const RANGE = { start: '2026-01-01' };
@@ -75,6 +88,25 @@ export async function readService(): Promise<Reading[]> {
       note('post /lab_report/v1/parser/job', 'parsing_jobs', [job]);
       jobs.push(String(job['id']));
     }
+    const get = async (path: string): Promise<Json> => {
+      const answer = await fetch(sandbox.url + path, { headers: { 'x-service-api-key': sandbox.apiKey } });
+      return (await answer.json()) as Json;
+    };
+    const readHealth = async (): Promise<void> => {
+      for (const [resource, table] of Object.entries(SUMMARIES)) {
+        const answer = await get(`/v2/summary/${resource}/${ids[1]}?start_date=2026-01-01`);
+        const isProfile = resource === 'profile';
+        const operation = `get /v2/summary/${isProfile ? resource : ':resource'}/:user_id`;
+        note(operation, table, isProfile ? [answer] : answer[resource]);
+      }
+      for (const resource of SERIES) {
+        const { groups } = await get(`/v2/timeseries/${ids[1]}/${resource}/grouped?start_date=2026-01-01`);
+        const documents = Object.values(groups as Record<string, object[]>).flat();
+        const given = { user_id: ids[1]!, resource };
+        note('get /v2/timeseries/:user_id/:resource/grouped', 'timeseries', documents, given);
+      }
+    };
+    await readHealth();
     const readAll = async (round: number): Promise<void> => {
       note('get /v2/summary/meal/:user_id', 'meals', await mealsOf(client, ids[round]!, RANGE));
       note('get /v2/link/bulk_op', 'bulk_ops', (await client.bulk.listOps()).data);

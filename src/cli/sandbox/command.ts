@@ -64,6 +64,7 @@ const OPTIONS = {
   '--host <host>': textOr('127.0.0.1', 'address to listen on'),
   '--port <n>': readBy(wholeNumber(), 'port to listen on; 0 takes a free one', '8090'),
   '--users <n>': readBy(wholeNumber(), 'users at the start', '100'),
+  '--providers <names>': 'names of the providers, with commas between (default: sixteen made-up ones)',
   '--meals-per-day <n>': readBy(wholeNumber(), 'meals of a user on a day', '3'),
   '--days <n>': readBy(wholeNumber(), 'days with data', '180'),
   '--since <date>': textOr('2026-01-01', 'first day with data'),
@@ -123,7 +124,8 @@ function secretFrom(io: Io, { secret, secretEnv }: Options): string | null {
 }
 
 function optionsOf(options: Options, secret: string | null): SandboxOptions {
-  const { host, port, users, mealsPerDay, days, since, seed, speed, afterPull, webhook, daily } = options;
+  const { host, port, users, mealsPerDay, days, since, seed, speed, afterPull, webhook, daily, providers } =
+    options;
   return {
     host,
     port,
@@ -138,6 +140,7 @@ function optionsOf(options: Options, secret: string | null): SandboxOptions {
     features: { parsing: options.beta === 'open', partialResults: options.partialResults === true },
     webhooks: webhook.map((url) => (secret === null ? { url } : { url, secret })),
     ...(daily === undefined ? {} : { dailyEveryMs: daily }),
+    ...(providers === undefined ? {} : { providerNames: providers.split(',').map((name) => name.trim()) }),
     faults: options,
   };
 }

@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
-import { bound, cursor, Refusal, writeCursor } from '../check.ts';
+import { bound, cursor, Refusal, uuid, writeCursor } from '../check.ts';
 import type { Json } from '../made-up-health.ts';
 import { groupsOf, SERIES, type Sample } from '../made-up-series.ts';
-import { SUMMARIES } from '../made-up-summaries.ts';
+import { placeIn, SUMMARIES } from '../made-up-summaries.ts';
 import { team, type Call, type Operation, type Reply } from '../operation.ts';
 import type { Team } from '../teams.ts';
 import { userOf } from './users.ts';
@@ -75,7 +75,30 @@ export const healthOperations: readonly Operation[] = [
       return stream(call, [text]);
     },
   ),
+  team('get', '/v2/timeseries/sleep/:sleep_id/stream', 'Samples of one sleep', (call) =>
+    Object.fromEntries(streamOf(call, 'sleep', ['hrv', 'heartrate', 'hypnogram', 'respiratory_rate'])),
+  ),
+  team(
+    'get',
+    '/v2/timeseries/workouts/:workout_id/stream',
+    'Samples of one workout, an array for each kind',
+    (call) => {
+      const streams = streamOf(call, 'workouts', ['heartrate', 'distance']);
+      const values = streams.map(([name, samples]) => [name, samples.map(({ value }) => value)] as const);
+      const time = streams[0]?.[1].map(({ timestamp }) => Date.parse(String(timestamp)) / 1000);
+      return { time, ...Object.fromEntries(values) };
+    },
+  ),
 ];
+
+function streamOf({ world, bearer, path }: Call<Team>, resource: string, series: readonly string[]) {
+  const { sleep_id, workout_id } = path(z.object({ sleep_id: uuid, workout_id: uuid }).partial());
+  const id = sleep_id ?? workout_id ?? '';
+  const { index, day } = placeIn(id);
+  const [user] = world.users.after(bearer.id, index - 1);
+  if (user?.index !== index) throw new Refusal(404, 'Not Found');
+  return world.health.stream(resource, { user, day, id }, series);
+}
 
 function summary(call: Call<Team>, resource: string, list: string): Promise<Reply> {
   const query = call.query(QUERY);

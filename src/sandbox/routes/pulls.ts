@@ -2,8 +2,9 @@ import { z } from 'zod';
 import { count, cursor, uuid, writeCursor, Refusal } from '../check.ts';
 import { team, type Operation } from '../operation.ts';
 import { bulkOpJson } from '../bulk-ops.ts';
-import { PROVIDERS } from '../providers.ts';
+import { RESOURCES } from '../health-data.ts';
 import type { Team } from '../teams.ts';
+import type { World } from '../world.ts';
 
 const QUERY = z.object({
   user_id: uuid.optional(),
@@ -28,7 +29,7 @@ export const pullOperations: readonly Operation[] = [
         const status = world.pulls.statusOf(user, provider);
         if (status === null) continue;
         if (data.length === user_limit) return { data, next_cursor: writeCursor(last) };
-        data.push({ user_id: user.id, provider: status });
+        data.push({ user_id: user.id, provider: withOutages(status, world.health) });
         last = user.index;
       }
       return { data, next_cursor: null };
@@ -36,10 +37,25 @@ export const pullOperations: readonly Operation[] = [
   ),
 ];
 
+/** What the pulls of providers look like during an outage. */
+function withOutages(status: object, { outages }: World['health']): object {
+  const shown = Object.entries(status as Readonly<Record<string, { pulled: Record<string, object> }>>);
+  return Object.fromEntries(
+    shown.map(([provider, { pulled, ...rest }]) => {
+      const outage = outages.get(provider);
+      if (outage === 'not_pulled') return [provider, { pulled: {}, not_pulled: RESOURCES }];
+      if (outage !== 'failure') return [provider, { pulled, ...rest }];
+      const failure = { status: 'failure', error_details: { message: 'The made-up provider has an outage' } };
+      const failed = Object.entries(pulled).map(([name, pull]) => [name, { ...pull, ...failure }]);
+      return [provider, { pulled: Object.fromEntries(failed), ...rest }];
+    }),
+  );
+}
+
 const TEAM = z.string().default('infer_from_context');
 const TRIGGER = z.object({
   user_ids: z.array(uuid),
-  provider: z.string().refine((name) => Object.hasOwn(PROVIDERS, name), 'Unknown provider'),
+  provider: z.string(),
   wait_for_completion: z.boolean().default(false),
 });
 const LIST = z.object({ next_cursor: cursor, page_size: count(1, 50, 10), team_id: TEAM });
@@ -54,7 +70,12 @@ export const bulkOperations: readonly Operation[] = [
     'Trigger historical pulls for many connections',
     async ({ world, bearer, query, body, response }) => {
       needOwnTeam(bearer, query(z.object({ team_id: TEAM })).team_id);
-      const { user_ids, provider, wait_for_completion } = body(TRIGGER);
+      const { user_ids, provider, wait_for_completion } = body(
+        TRIGGER.refine(({ provider: name }) => world.options.throttles.has(name), {
+          path: ['provider'],
+          error: 'Unknown provider',
+        }),
+      );
       response.status(202);
       if (user_ids.length === 0) return { detail: 'Nothing to trigger' };
       const op = world.bulkOps.enqueue(bearer.id, provider, user_ids);

@@ -79,7 +79,7 @@ test('every resource lands in its tables, with the time of the run in every row'
     ['orders', { orders: 0 }, '--interpretation', 'critical'],
     ['parsing-jobs', { parsing_jobs: 1, parsing_job_results: 3 }, '--job', job],
     ['bulk-ops', { bulk_ops: 1 }],
-    ['historical-pulls', { historical_pulls: 1, historical_pull_resources: 3 }],
+    ['historical-pulls', { historical_pulls: 1, historical_pull_resources: 60 }],
     ['historical-pulls', { historical_pulls: 0 }, '--user', users[4]!, '--provider', 'made_up'],
   ] as const) {
     const begun = Date.now();
