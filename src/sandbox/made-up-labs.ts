@@ -149,7 +149,7 @@ function marker(id: number): Marker {
     common_tat_days: 2,
     worst_case_tat_days: 5,
     is_orderable: true,
-    expected_results: [{ id: 5000 + id, name, slug, lab_id, provider_id, loinc }],
+    expected_results: [{ id: 5000 + id, name, slug, lab_id, provider_id, required: true, loinc }],
   };
 }
 
@@ -162,20 +162,41 @@ export function areaInfo(seed: Name, zipCode: string, radius: string, labs: read
       is_served: served,
       providers: served
         ? [
-            { name: 'made_up_phlebotomy_1', tier: ['appointment-ready'] },
-            { name: 'made_up_phlebotomy_2', tier: ['appointment-request'] },
+            { name: 'made_up_phlebotomy_1', ...tierOf('appointment-ready') },
+            { name: 'made_up_phlebotomy_2', ...tierOf('appointment-request') },
           ]
         : [],
     },
-    central_labs: Object.fromEntries(
-      labs.map((lab) => {
-        const density = randomOf(seed, 'centers', zipCode, lab)() / 4;
-        const within_radius = Math.floor(density * Number(radius));
-        return [
-          lab,
-          { patient_service_centers: { within_radius, radius, capabilities: density > 0.1 ? ['stat'] : [] } },
-        ];
-      }),
-    ),
+    central_labs: Object.fromEntries(labs.map((lab) => [lab, coverageOf(seed, zipCode, radius, lab)])),
   };
+}
+
+/** The specification has `tier`, and clients read `service_types`. */
+function tierOf(tier: string): object {
+  return { tier: [tier], service_types: [tier] };
+}
+
+const BILLS = { supported_bill_types: ['client_bill', 'patient_bill'] };
+
+function coverageOf(seed: Name, zipCode: string, radius: string, lab: string) {
+  const density = randomOf(seed, 'centers', zipCode, lab)() / 4;
+  const within_radius = Math.floor(density * Number(radius));
+  const capabilities = density > 0.1 ? ['stat'] : [];
+  const centers = { appointment_with_service: true, within_radius, radius, capabilities };
+  return { patient_service_centers: centers, ...BILLS, lab_id: LABS.findIndex((one) => one === lab) + 1 };
+}
+
+/** The patient service centers that the area information counts. */
+export function centersOf(seed: Name, zipCode: string, radius: string, lab: string): object {
+  const { patient_service_centers: near, lab_id } = coverageOf(seed, zipCode, radius, lab);
+  const place = { state: 'ZZ', city: 'Madeup', zip_code: zipCode };
+  const all = Array.from({ length: near.within_radius }, (_, n) => ({
+    metadata: { name: `Made-up center ${n}`, first_line: `${n} Made-up Street`, second_line: null, ...place },
+    distance: n,
+    site_code: `MU${n}`,
+    ...BILLS,
+    location: { lng: -70 - n / 100, lat: 42 },
+    capabilities: near.capabilities,
+  }));
+  return { lab_id, slug: lab, patient_service_centers: all };
 }

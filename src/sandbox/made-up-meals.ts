@@ -47,10 +47,10 @@ function meal(seed: Name, user: string, provider: string, day: number, n: number
   // Some were corrected later.
   const corrected = random() < 0.1 ? DAY_MS : 0;
   const device = `made-up-device-${user.slice(0, 4)}`;
-  // The form of the oldest clients, without a provider.
+  // The form of the oldest clients.
   const source =
     random() < 0.04
-      ? { name: 'Made up', slug: provider, logo: 'https://made-up.invalid/logo.png' }
+      ? { provider, name: 'Made up', slug: provider, logo: 'https://made-up.invalid/logo.png' }
       : { app_id: 'made.up.app', device_id: device, provider, type: pick(random, ['app', 'phone']) };
   return {
     id: uuidOf(seed, 'meal', user, day, n),

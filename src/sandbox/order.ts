@@ -32,7 +32,7 @@ const DAY = 86_400_000;
 export function orderJson(order: Order, labs: Labs): object {
   const { id, number, user, test, account, notes, status, interpretation, origin, createdAt } = order;
   const { address: home, ...person } = personOf(user);
-  const { zip_code: zip, ...street } = home;
+  const { zip_code: _, ...street } = home;
   const events = order.events.map(({ status: passed, at }, n) => {
     return { id: number * 100 + n, created_at: at, status: passed, status_detail: detailOf(passed) };
   });
@@ -41,8 +41,6 @@ export function orderJson(order: Order, labs: Labs): object {
   const address = {
     receiver_name: `${person.first_name} ${person.last_name}`,
     ...street,
-    zip,
-    country: 'US',
     phone_number: person.phone_number,
   };
   const low = status.split('.').at(-1);
@@ -85,8 +83,17 @@ export function orderJson(order: Order, labs: Labs): object {
     origin,
     order_transaction: {
       id: uuidOf('order transaction', id),
-      status: isOver ? 'completed' : 'active',
-      orders: [{ id, low_level_status: low, low_level_status_created_at: updatedAt, origin }],
+      status: isOver ? 'completed' : low === 'cancelled' ? 'cancelled' : 'active',
+      orders: [
+        {
+          id,
+          low_level_status: low,
+          low_level_status_created_at: updatedAt,
+          origin,
+          created_at: createdAt,
+          updated_at: updatedAt,
+        },
+      ],
     },
   };
 }

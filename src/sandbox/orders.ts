@@ -89,6 +89,21 @@ export class Orders {
     return order;
   }
 
+  /** @throws Refusal 404 */
+  get(teamId: string, id: string): Order {
+    const order = this.list(teamId).find((one) => one.id === id);
+    if (order === undefined) throw new Refusal(404, 'Order not found');
+    return order;
+  }
+
+  /** @throws Refusal 400 when the order is over */
+  cancel(order: Order): void {
+    if (isOver(order)) throw new Refusal(400, `The order is ${order.status.split('.')[0]}`);
+    order.status = 'cancelled.testkit.cancelled';
+    order.events = [...order.events, { status: order.status, at: this.#world.timers.stamp() }];
+    this.#world.events.emit(order.user, 'labtest.order.updated', orderJson(order, this.#world.labs));
+  }
+
   list(teamId: string): Order[] {
     return this.#orders.filter(({ user }) => user.teamId === teamId && !user.erased);
   }
@@ -128,7 +143,7 @@ export class Orders {
     let next = order.step + 1;
     while (!passes(COURSE[next], order, team)) next += 1;
     timers.after(current.hours * HOUR, () => {
-      if (order.user.erased) return;
+      if (order.user.erased || isOver(order)) return;
       order.step = next;
       order.status = COURSE[next]?.status ?? order.status;
       order.events = [...order.events, { status: order.status, at: timers.stamp() }];
@@ -140,6 +155,10 @@ export class Orders {
       this.#follow(order, team);
     });
   }
+}
+
+function isOver({ status }: Order): boolean {
+  return /^(completed|cancelled)\./.test(status);
 }
 
 function passes(step: (typeof COURSE)[number] | undefined, order: Order, team: Team): boolean {

@@ -1,7 +1,7 @@
 import { pulledKey, RESOURCES } from './health-data.ts';
 import type { Events } from './events.ts';
 import type { ResolvedSandbox } from './options.ts';
-import { randomOf } from './seeded.ts';
+import { randomOf, uuidOf } from './seeded.ts';
 import type { Timers } from './timers.ts';
 import { isFromBefore, type Connection, type User, type Users } from './users.ts';
 
@@ -18,6 +18,7 @@ interface Pull {
   mode: PullMode;
   error: { readonly type: string; readonly message: string } | null;
   attempt: number;
+  readonly times: { scheduled_at: string; started_at: string | null; ended_at: string | null };
 }
 
 interface PullsOptions {
@@ -68,8 +69,17 @@ export class Pulls {
   start(user: User, provider: string): void {
     const fate = this.fateOf(user);
     if (fate === 'left out') return;
+    const times = { scheduled_at: this.#world.timers.stamp(), started_at: null, ended_at: null };
     const pulls = RESOURCES.filter((resource) => fate !== 'unpulled' || resource !== 'meal').map(
-      (resource): Pull => ({ user, provider, resource, mode: 'scheduled', error: null, attempt: 1 }),
+      (resource): Pull => ({
+        user,
+        provider,
+        resource,
+        mode: 'scheduled',
+        error: null,
+        attempt: 1,
+        times: { ...times },
+      }),
     );
     this.#pulls.set(keyOf(user, provider), pulls);
     for (const pull of pulls) this.#after(STEPS.scheduled, pull, () => this.#run(pull));
@@ -92,6 +102,7 @@ export class Pulls {
 
   #run(pull: Pull): void {
     pull.mode = 'in_progress';
+    pull.times.started_at ??= this.#world.timers.stamp();
     this.#after(STEPS.perPull + STEPS.perDay * this.#world.options.days, pull, () => this.#end(pull));
   }
 
@@ -100,6 +111,7 @@ export class Pulls {
     const fate = pull.resource === 'meal' ? this.fateOf(pull.user) : 'lucky';
     if (fate === 'failing') {
       pull.mode = 'failure';
+      pull.times.ended_at = this.#world.timers.stamp();
       pull.error = { type: 'provider_permission', message: 'The made-up provider refused permanently' };
       return;
     }
@@ -112,6 +124,7 @@ export class Pulls {
       return;
     }
     pull.mode = 'success';
+    pull.times.ended_at = this.#world.timers.stamp();
     pull.error = null;
     pull.user.pulled.add(pulledKey(pull.provider, pull.resource));
     this.#announce(pull);
@@ -155,7 +168,7 @@ export class Pulls {
     });
   }
 
-  #json({ resource, mode, error }: Pull): object {
+  #json({ user, provider, resource, mode, error, times }: Pull): object {
     const { days, mealsPerDay, samplesPerDay } = this.#world.options;
     const { start, end } = this.#range();
     const hasData = mode === 'success' && (resource === 'meal' ? mealsPerDay : samplesPerDay) > 0;
@@ -165,6 +178,9 @@ export class Pulls {
       range_end: end,
       days_with_data: hasData ? days : 0,
       error_details: error,
+      timeline: times,
+      release: 'made-up',
+      trace_id: uuidOf('trace', user.id, provider, resource),
     };
   }
 

@@ -97,6 +97,13 @@ export class Users {
     return user;
   }
 
+  /** @throws Refusal 404 */
+  resolve(teamId: string, clientUserId: string): User {
+    const user = this.#byClientId.get(clientKey({ teamId, clientUserId }));
+    if (user === undefined) throw new Refusal(404, 'User not found');
+    return user;
+  }
+
   find(teamId: string, id: string): User | null {
     const user = this.#byId.get(id);
     return user !== undefined && user.teamId === teamId && user.deletedAt === null ? user : null;
@@ -185,10 +192,15 @@ export function userJson(user: User): object {
     client_user_id: user.clientUserId,
     created_on: user.createdOn,
     connected_sources: user.connections.map(({ provider, createdAt }) => ({
-      source: { slug: provider, name: provider, logo: 'https://made-up.invalid/logo.png' },
+      source: namedProvider(provider),
+      provider: namedProvider(provider),
       created_on: createdAt,
     })),
   };
+}
+
+export function namedProvider(provider: string) {
+  return { slug: provider, name: provider, logo: 'https://made-up.invalid/logo.png' };
 }
 
 /** The person of a user, for laboratories and insurers. */
@@ -203,6 +215,8 @@ export function personOf({ index }: Pick<User, 'index'>) {
     address: {
       first_line: `${index} Made-up Street`,
       second_line: null,
+      country: 'US',
+      zip: '00000',
       zip_code: '00000',
       state: 'ZZ',
       city: 'Madeup',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { pageOf, PAGING, repeated, uuid, Refusal } from '../check.ts';
-import { areaInfo, LABS, labAccountJson, labTestJson, RADII } from '../made-up-labs.ts';
+import { count, pageOf, PAGING, repeated, uuid, Refusal } from '../check.ts';
+import { areaInfo, centersOf, LABS, labAccountJson, labTestJson, RADII } from '../made-up-labs.ts';
 import { team, type Operation } from '../operation.ts';
 
 const ORDER_SET = z.object({
@@ -40,10 +40,30 @@ export const labOperations: readonly Operation[] = [
     const found = world.labs.markers.filter(({ lab_id }) => lab_slug === undefined || lab_id === lab);
     return pageOf('markers', found, paging);
   }),
-  team('get', '/v3/lab_tests', 'Lab tests (order sets) that can be ordered', ({ world }) => {
-    const { labs } = world;
-    return { data: labs.tests.map((test) => labTestJson(test, labs)) };
+  team('get', '/v3/lab_tests', 'Lab tests (order sets) that can be ordered', ({ world: { labs }, query }) => {
+    const { lab_slug, status = 'active' } = query(
+      z.object({ lab_slug: z.string(), status: z.string() }).partial(),
+    );
+    const found = labs.tests.filter(({ lab }) => (lab_slug ?? lab) === lab && status === 'active');
+    return found.map((test) => labTestJson(test, labs));
   }),
+  team('get', '/v3/lab_tests/:lab_test_id', 'One lab test', ({ world: { labs }, path }) => {
+    const { lab_test_id } = path(z.object({ lab_test_id: uuid }));
+    const test = labs.tests.find(({ id }) => id === lab_test_id);
+    if (test === undefined) throw new Refusal(404, 'Lab test not found');
+    return labTestJson(test, labs);
+  }),
+  team(
+    'get',
+    '/v3/order/psc/info',
+    'Patient service centers of one lab near a zip code',
+    ({ world, query }) => {
+      const { zip_code, radius, lab_id } = query(
+        AREA.pick({ zip_code: true, radius: true }).extend({ lab_id: count(1, LABS.length, 1) }),
+      );
+      return centersOf(world.options.seed, zip_code, radius, LABS[lab_id - 1] ?? LABS[0]);
+    },
+  ),
   team('get', '/v3/lab_test/lab_account', 'Lab accounts of the team', ({ world, bearer, query }) => {
     const { lab_account_id, status } = query(ACCOUNTS);
     const found = world.labs

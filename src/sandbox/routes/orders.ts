@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { pageOf, PAGING, uuid, Refusal } from '../check.ts';
+import { pageOf, PAGING, repeated, uuid, Refusal } from '../check.ts';
 import { team, type Call, type Operation } from '../operation.ts';
 import { orderJson, INTERPRETATIONS, type Order } from '../order.ts';
+import { DAY_MS, dayOf } from '../made-up-health.ts';
 import { randomOf } from '../seeded.ts';
 import type { Team } from '../teams.ts';
 
@@ -16,7 +17,14 @@ const NEW_ORDER = z.object({
   clinical_notes: NOTES.nullish(),
   update_reason: z.string().nullish(),
 });
-const LIST = z.object({ ...PAGING, interpretation: z.enum(INTERPRETATIONS).optional() });
+const LIST = z.object({
+  ...PAGING,
+  interpretation: z.enum(INTERPRETATIONS).optional(),
+  user_id: uuid.optional(),
+  /** Beginnings of statuses: `received`, `completed.testkit`. */
+  status: repeated.optional(),
+  order_ids: repeated.optional(),
+});
 const SLOTS_DAYS = 14;
 
 export const orderOperations: readonly Operation[] = [
@@ -26,42 +34,68 @@ export const orderOperations: readonly Operation[] = [
   team('post', '/v3/order/import', 'Import an order; pending lab accounts may be named too', (call) =>
     place(call, 'imported'),
   ),
-  team('get', '/orders', 'Orders, by interpretation', ({ world, bearer, query }) => {
-    const { interpretation, ...paging } = query(LIST);
-    const found = world.orders
-      .list(bearer.id)
-      .filter((order) => interpretation === undefined || order.interpretation === interpretation);
-    return pageOf(
-      'orders',
-      found.map((order) => orderJson(order, world.labs)),
-      paging,
-    );
+  team('post', '/v3/order', 'The same as /v3/order/create', (call) => place(call, 'created')),
+  team('get', '/orders', 'Orders, by interpretation, status, user and id', list),
+  team('get', '/v3/orders', 'The same as /orders', list),
+  team('get', '/v3/order/:order_id', 'One order', (call) => orderJson(orderOf(call), call.world.labs)),
+  team('post', '/v3/order/:order_id/cancel', 'Cancel an order that is not over', (call) => {
+    const order = orderOf(call);
+    call.world.orders.cancel(order);
+    return placed(order, call, 'order cancelled');
   }),
-  team(
-    'post',
-    '/v3/order/phlebotomy/appointment/availability',
-    'Fourteen days of appointment slots',
-    ({ world, query }) => {
-      const { start_date } = query(z.object({ start_date: z.iso.date() }));
-      const random = randomOf(world.options.seed, 'slots', start_date);
-      const slots = Array.from({ length: SLOTS_DAYS }, (_, n) => {
-        const date = new Date(Date.parse(start_date) + n * 86_400_000).toISOString().slice(0, 10);
-        const starts = [9, 11, 14].filter(() => random() < 0.8);
-        return { date, slots: starts.map((hour) => slotOf(date, hour)) };
-      });
-      return { timezone: 'UTC', slots };
-    },
+  ...(['phlebotomy', 'psc'] as const).map((kind) =>
+    team(
+      'post',
+      `/v3/order/${kind}/appointment/availability`,
+      `Fourteen days of appointment slots, ${kind}`,
+      ({ world, query }) => {
+        const { start_date = dayOf(world.timers.clock.now()) } = query(
+          z.object({ start_date: z.iso.date().optional() }),
+        );
+        const random = randomOf(world.options.seed, 'slots', start_date);
+        const slots = Array.from({ length: SLOTS_DAYS }, (_, n) => {
+          const date = dayOf(Date.parse(start_date) + n * DAY_MS);
+          const starts = [9, 11, 14].filter(() => random() < 0.8);
+          return { location: null, date, slots: starts.map((hour) => slotOf(date, hour)) };
+        });
+        return { timezone: 'UTC', slots };
+      },
+    ),
   ),
 ];
 
-function place({ world, bearer, request, body }: Call<Team>, way: Order['way']): object {
+function list({ world, bearer, query }: Call<Team>): object {
+  const { interpretation, user_id, status, order_ids, ...paging } = query(LIST);
+  const found = world.orders.list(bearer.id).filter((order) => {
+    const isOne =
+      (order_ids ?? [order.id]).includes(order.id) && (user_id ?? order.user.id) === order.user.id;
+    const isSo = (status ?? [order.status]).some((one) => `${order.status}.`.startsWith(`${one}.`));
+    return isOne && isSo && (interpretation ?? order.interpretation) === order.interpretation;
+  });
+  return pageOf(
+    'orders',
+    found.map((order) => orderJson(order, world.labs)),
+    paging,
+  );
+}
+
+/** @throws Refusal 404 */
+function orderOf({ world, bearer, path }: Call<Team>): Order {
+  return world.orders.get(bearer.id, path(z.object({ order_id: uuid })).order_id);
+}
+
+function placed(order: Order, { world }: Call<Team>, message: string): object {
+  return { order: orderJson(order, world.labs), status: 'success', message };
+}
+
+function place(call: Call<Team>, way: Order['way']): object {
+  const { world, bearer, request, body } = call;
   const { user_id, lab_test_id, lab_account_id, clinical_notes, update_reason } = body(NEW_ORDER);
   const header = request.headers['x-idempotency-key'];
   const key = typeof header === 'string' ? header : null;
   const asked = JSON.stringify([way, request.body]);
   const before = world.orders.repeated(bearer, key, asked);
-  if (before !== null)
-    return { order: orderJson(before, world.labs), status: 'success', message: 'order exists' };
+  if (before !== null) return placed(before, call, 'order exists');
   const test = world.labs.tests.find(({ id }) => id === lab_test_id);
   if (test === undefined) throw new Refusal(404, 'Lab test not found');
   const wanted = {
@@ -72,12 +106,11 @@ function place({ world, bearer, request, body }: Call<Team>, way: Order['way']):
     updateReason: update_reason ?? null,
     way,
   };
-  const order = world.orders.place(bearer, wanted, key, asked);
-  return { order: orderJson(order, world.labs), status: 'success', message: 'order created' };
+  return placed(world.orders.place(bearer, wanted, key, asked), call, 'order created');
 }
 
 function slotOf(date: string, hour: number): object {
   const at = (h: number): string => `${date}T${String(h).padStart(2, '0')}:00:00+00:00`;
-  const priority = { is_priority: hour === 9 };
-  return { booking_key: `made-up-${date}-${hour}`, start: at(hour), end: at(hour + 2), ...priority };
+  const offer = { price: 0, is_priority: hour === 9, num_appointments_available: 1, expires_at: null };
+  return { booking_key: `made-up-${date}-${hour}`, start: at(hour), end: at(hour + 2), ...offer };
 }

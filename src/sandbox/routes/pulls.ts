@@ -28,11 +28,14 @@ export const pullOperations: readonly Operation[] = [
       for (const user of users) {
         const status = world.pulls.statusOf(user, provider);
         if (status === null) continue;
-        if (data.length === user_limit) return { data, next_cursor: writeCursor(last) };
+        if (data.length === user_limit) {
+          const next = writeCursor(last);
+          return { data, next, next_cursor: next };
+        }
         data.push({ user_id: user.id, provider: withOutages(status, world.health) });
         last = user.index;
       }
-      return { data, next_cursor: null };
+      return { data, next: null, next_cursor: null };
     },
   ),
 ];

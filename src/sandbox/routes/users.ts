@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { count, uuid, Refusal } from '../check.ts';
 import { team, type Call, type Operation } from '../operation.ts';
+import { RESOURCES } from '../health-data.ts';
 import { uuidOf } from '../seeded.ts';
 import type { Team } from '../teams.ts';
-import { hasInsurance, personOf, userJson, type User } from '../users.ts';
+import { hasInsurance, namedProvider, personOf, userJson, type User } from '../users.ts';
 
 const NEW_USER = z.object({ client_user_id: z.string().min(1) });
 const PAGE = z.object({ offset: count(0, Number.MAX_SAFE_INTEGER, 0), limit: count(1, 500, 100) });
@@ -30,6 +31,44 @@ export const userOperations: readonly Operation[] = [
       return { success: true };
     },
   ),
+  team(
+    'get',
+    '/v2/user/resolve/:client_user_id',
+    'One user, by the client user id',
+    ({ world, bearer, request }) =>
+      userJson(world.users.resolve(bearer.id, String(request.params['client_user_id']))),
+  ),
+  team('get', '/v2/user/providers/:user_id', 'Connected providers of one user', (call) => ({
+    providers: userOf(call).connections.map(({ provider, createdAt }) => ({
+      ...namedProvider(provider),
+      created_on: createdAt,
+      status: 'connected',
+      external_user_id: null,
+      error_details: null,
+      resource_availability: Object.fromEntries(RESOURCES.map((name) => [name, { status: 'available' }])),
+    })),
+  })),
+  team('get', '/v2/providers', 'Providers of the service', ({ world }) =>
+    [...world.options.throttles.keys()].map((provider) => ({
+      ...namedProvider(provider),
+      description: `The made-up provider ${provider}`,
+      auth_type: 'oauth',
+      supported_resources: RESOURCES,
+    })),
+  ),
+  team('get', '/v2/team/:team_id', 'The team of the key', ({ world, bearer, request }) => {
+    if (request.params['team_id'] !== bearer.id) throw new Refusal(404, 'Team not found');
+    const told = ['testkits_texts', 'lab_tests_patient_communication', 'lab_tests_patient_sms_communication'];
+    return {
+      id: bearer.id,
+      org_id: world.teams.orgId,
+      name: bearer.name,
+      delegated_flow: 'order_delegated',
+      ...Object.fromEntries(
+        [...told, 'lab_tests_patient_email_communication'].map((name) => [`${name}_enabled`, false]),
+      ),
+    };
+  }),
   team('get', '/v2/user/:user_id', 'One user', (call) => userJson(userOf(call))),
   team('delete', '/v2/user/:user_id', 'Delete a user: connections at once, data after 7 days', (call) => {
     call.world.users.delete(userOf(call));
@@ -54,11 +93,15 @@ export function userOf({ world, bearer, path }: Call<Team>): User {
 
 function insuranceOf(user: User): object {
   const { id, index } = user;
+  const person = personOf(user);
   return {
     payor_code: `MADEUP${index % 3}`,
     member_id: `made-up-${uuidOf('member', id).slice(0, 8)}`,
     group_id: `made-up-group-${index % 5}`,
     relationship: ['Self', 'Spouse', 'Other'][index % 3],
-    insured: personOf(user),
+    insured: person,
+    company: { name: 'Made-up insurer', address: person.address },
+    guarantor: null,
+    is_primary: true,
   };
 }
