@@ -200,7 +200,7 @@ test('what is asked for comes back: ids, filters, a cancelled order', async () =
   expect((await bench.get('/v2/user/resolve/made-up-client-3')).json['user_id']).toBe(bench.user(3));
   expect((await bench.get('/v3/lab_tests/{test2}')).json['id']).toBe(bench.state.labs.tests[2]!.id);
   for (const path of [
-    '/v2/user/resolve/nobody-known',
+    '/v2/user/resolve/unknown',
     `/v3/order/${bench.user()}`,
     `/v3/lab_tests/${bench.user()}`,
   ])

@@ -58,14 +58,18 @@ export const userOperations: readonly Operation[] = [
   ),
   team('get', '/v2/team/:team_id', 'The team of the key', ({ world, bearer, request }) => {
     if (request.params['team_id'] !== bearer.id) throw new Refusal(404, 'Team not found');
-    const told = ['testkits_texts', 'lab_tests_patient_communication', 'lab_tests_patient_sms_communication'];
+    const messages = [
+      'testkits_texts',
+      'lab_tests_patient_communication',
+      'lab_tests_patient_sms_communication',
+    ];
     return {
       id: bearer.id,
       org_id: world.teams.orgId,
       name: bearer.name,
       delegated_flow: 'order_delegated',
       ...Object.fromEntries(
-        [...told, 'lab_tests_patient_email_communication'].map((name) => [`${name}_enabled`, false]),
+        [...messages, 'lab_tests_patient_email_communication'].map((name) => [`${name}_enabled`, false]),
       ),
     };
   }),
