@@ -1,3 +1,4 @@
+import { exampleRow } from './example-rows.ts';
 import { code, entry, GENERATED, markdownTable, page, wrap } from './markdown.ts';
 import { type Column, columnsOf, type TableDefinition } from '../../src/tables/definition.ts';
 import { DIALECTS } from '../../src/tables/sql/dialects/registry.ts';
@@ -5,8 +6,11 @@ import { DECIMAL_SCALE, DECIMAL_WHOLE } from '../../src/tables/shape/column-type
 import { latestOf } from '../../src/tables/sql/latest.ts';
 import type { TableEntry } from '../../src/tables/tables.ts';
 
-/** The page of one table: key, view and columns. */
-export function tablePage({ definition, document }: TableEntry): string {
+const EXAMPLE = 'A made-up row; what it does not name is null:';
+
+/** The page of one table: key, view, columns, and a made-up row. */
+export function tablePage(table: TableEntry): string {
+  const { definition, document } = table;
   const { name, description, key } = definition;
   const view =
     key.length === 0
@@ -18,7 +22,16 @@ export function tablePage({ definition, document }: TableEntry): string {
     const head = `${code(column.name)} (${about.filter(Boolean).join(', ')})`;
     return entry(head, column.description + unit);
   });
-  return page(`# Table ${code(name)}`, GENERATED, wrap(description), wrap(view), columns.join('\n'));
+  const example = `\`\`\`json\n${exampleRow(table)}\n\`\`\``;
+  return page(
+    `# Table ${code(name)}`,
+    GENERATED,
+    wrap(description),
+    wrap(view),
+    columns.join('\n'),
+    EXAMPLE,
+    example,
+  );
 }
 
 /** What each column type is in each warehouse, as Markdown. */

@@ -95,7 +95,7 @@ export function userOf({ world, bearer, path }: Call<Team>): User {
   return world.users.get(bearer.id, path(z.object({ user_id: uuid })).user_id);
 }
 
-function insuranceOf(user: User): object {
+export function insuranceOf(user: User): object {
   const { id, index } = user;
   const person = personOf(user);
   return {
