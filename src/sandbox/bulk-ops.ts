@@ -1,6 +1,6 @@
 import type { Faults } from './faults.ts';
 import { USUAL, type Throttle } from './providers.ts';
-import type { Pulls } from './pulls.ts';
+import { daysIn, type Pulls } from './pulls.ts';
 import type { Timers } from './timers.ts';
 import type { Users } from './users.ts';
 
@@ -55,7 +55,7 @@ export class BulkOps {
     this.#ops.push(op);
     if (this.#fateOf(op) !== 'stuck') {
       const lane = this.#laneOf(provider);
-      for (const id of userIds) lane.push(() => this.#trigger(op, id));
+      for (const id of userIds) lane.push({ run: () => this.#trigger(op, id), slowMs: this.#slowMs(op, id) });
     }
     return op;
   }
@@ -68,6 +68,13 @@ export class BulkOps {
   /** Cancels the triggers that wait. */
   abort(op: BulkOp): void {
     this.#end(op, 'aborted');
+  }
+
+  /** By how much the days to pull delay a trigger. */
+  #slowMs({ teamId, provider }: BulkOp, userId: string): number {
+    const user = this.#world.users.find(teamId, userId);
+    const days = user === null ? 0 : daysIn(this.#world.pulls.rangeOf(user, provider));
+    return Math.max(0, days - MANY_DAYS) * SLOW_MS_PER_DAY;
   }
 
   #trigger(op: BulkOp, userId: string): void {
@@ -119,11 +126,20 @@ export function bulkOpJson(op: BulkOp): object {
   };
 }
 
+/** More days than these slow a bulk op down, by so many milliseconds each. */
+const MANY_DAYS = 365;
+const SLOW_MS_PER_DAY = 100;
+
+interface Task {
+  readonly run: () => void;
+  readonly slowMs: number;
+}
+
 /** Runs tasks in order, no faster than a throttle allows. */
 class Lane {
   readonly #throttle: Throttle;
   readonly #timers: Timers;
-  #tasks: (() => void)[] = [];
+  #tasks: Task[] = [];
   #next = 0;
   /** Whether a turn is due. */
   #scheduled = false;
@@ -133,7 +149,7 @@ class Lane {
     this.#timers = timers;
   }
 
-  push(task: () => void): void {
+  push(task: Task): void {
     this.#tasks.push(task);
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -145,12 +161,13 @@ class Lane {
   #turn(): void {
     const batch = this.#tasks.slice(this.#next, this.#next + this.#throttle.connections);
     this.#next += batch.length;
-    for (const task of batch) task();
+    const slowMs = Math.max(0, ...batch.map((task) => task.slowMs));
+    this.#timers.after(slowMs, () => batch.forEach(({ run }) => run()));
     if (this.#next === this.#tasks.length) {
       this.#tasks = [];
       this.#next = 0;
     }
-    this.#timers.after(this.#throttle.everyMs, () => {
+    this.#timers.after(this.#throttle.everyMs + slowMs, () => {
       if (this.#tasks.length > 0) this.#turn();
       else this.#scheduled = false;
     });

@@ -60,9 +60,11 @@ export function check<T>(schema: ZodType<T>, value: unknown, part: 'path' | 'que
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const DATE_TIME = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$/;
 
-/** Milliseconds of a bound. A day without a time is 00:00:00 as a start, and 23:59:59 as an end. */
+const EARLIEST_MS = -8.64e15;
+
+/** Milliseconds of a bound. A day without a time is 00:00:00 as a start, and 23:59:59 as an end. A start can be left out. */
 export function bound(edge: 'start' | 'end') {
-  return z.string().transform((value, context) => {
+  const time = z.string().transform((value, context) => {
     const whole = DAY.test(value);
     const zoned = /(Z|[+-]\d{2}:?\d{2})$/.test(value) ? value : `${value}Z`;
     // In a query an unescaped + is a blank.
@@ -72,6 +74,7 @@ export function bound(edge: 'start' | 'end') {
     context.addIssue({ code: 'custom', message: 'Input should be a valid date or datetime' });
     return z.NEVER;
   });
+  return edge === 'start' ? time.default(EARLIEST_MS) : time;
 }
 
 /** An error answer: `{"detail": …}`. */

@@ -7,7 +7,7 @@ import type { Message, WebhookSender } from './sender.ts';
 export interface Subject {
   readonly id: string;
   readonly teamId: string;
-  readonly clientUserId: string;
+  readonly clientUserId: string | null;
 }
 
 export interface Pipelines {

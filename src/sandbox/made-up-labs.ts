@@ -14,6 +14,8 @@ export interface LabTest {
   /** Days until results are there. */
   readonly usualDays: number;
   readonly longestDays: number;
+  /** Made for an order of single markers. */
+  readonly isForOneOrder?: true;
 }
 
 export interface LabAccount {
@@ -100,7 +102,7 @@ export function labTestJson(test: LabTest, { markers }: Labs, most = Infinity): 
       .slice(0, most)
       .map((one) => ({ ...one, expected_results: undefined })),
     is_delegated: false,
-    auto_generated: false,
+    auto_generated: test.isForOneOrder === true,
     has_collection_instructions: true,
     common_tat_days: usualDays,
     worst_case_tat_days: longestDays,
@@ -122,7 +124,7 @@ export function labAccountJson(account: LabAccount): object {
     team_id_allowlist: account.teamIds,
     org_id: account.orgId,
     account_name: `Made-up account at ${account.lab}`,
-    default_clinical_notes: account.notes,
+    default_clinical_notes: account.notes ?? '',
     business_units: ['made-up unit'],
   };
 }

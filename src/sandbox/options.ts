@@ -39,6 +39,8 @@ const DEFAULTS = {
   webhooks: [] as readonly NewEndpoint[],
   pipelines: null as Pipelines | null,
   faults: {} as FaultOptions,
+  /** Values that are not documented, where a list may grow: statuses of orders, interpretations, providers. */
+  unknownValues: false,
   /** Sandbox milliseconds between two `daily.data.meal.created` events; 0: none. */
   dailyEveryMs: 0,
 };

@@ -15,7 +15,7 @@ export interface Order {
   readonly origin: 'initial' | 'recreation';
   readonly createdAt: string;
   status: string;
-  interpretation: (typeof INTERPRETATIONS)[number] | null;
+  interpretation: string | null;
   /** Its statuses, oldest first. */
   events: readonly { readonly status: string; readonly at: string }[];
   /** The idempotency key of the request. */
@@ -44,6 +44,7 @@ export function orderJson(order: Order, labs: Labs): object {
     phone_number: person.phone_number,
   };
   const low = status.split('.').at(-1);
+  const lowLevel = { low_level_status: low, low_level_status_created_at: updatedAt };
   const isOver = status.startsWith('completed.');
   return {
     id,
@@ -84,16 +85,7 @@ export function orderJson(order: Order, labs: Labs): object {
     order_transaction: {
       id: uuidOf('order transaction', id),
       status: isOver ? 'completed' : low === 'cancelled' ? 'cancelled' : 'active',
-      orders: [
-        {
-          id,
-          low_level_status: low,
-          low_level_status_created_at: updatedAt,
-          origin,
-          created_at: createdAt,
-          updated_at: updatedAt,
-        },
-      ],
+      orders: [{ id, ...lowLevel, origin, created_at: createdAt, updated_at: updatedAt }],
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { Events } from './events.ts';
 import { INTERPRETATIONS, type Order, orderJson } from './order.ts';
-import type { LabAccount, Labs, LabTest } from './made-up-labs.ts';
+import { type LabAccount, LABS, type Labs, type LabTest } from './made-up-labs.ts';
 import { Refusal } from './check.ts';
 import { pick, randomOf, uuidOf, type Name } from './seeded.ts';
 import type { Team } from './teams.ts';
@@ -14,6 +14,7 @@ const COURSE = [
   { status: 'received.testkit.ordered', hours: 1 },
   { status: 'received.testkit.requisition_created', hours: 24 },
   { status: 'collecting_sample.testkit.transit_customer', hours: 48 },
+  { status: 'collecting_sample.testkit.made_up_not_listed', hours: 1, unknown: true },
   { status: 'collecting_sample.testkit.problem_in_transit_customer', hours: 24, every: 7 },
   { status: 'collecting_sample.testkit.problem_in_transit_lab', hours: 24, every: 11 },
   { status: 'sample_with_lab.testkit.delivered_to_lab', hours: 24 },
@@ -27,6 +28,7 @@ interface OrdersOptions {
   readonly labs: Labs;
   readonly users: Users;
   readonly seed: Name;
+  readonly unknownValues: boolean;
 }
 
 export interface NewOrder {
@@ -109,8 +111,8 @@ export class Orders {
   }
 
   /**
-   * The named account; else that of the replaced order; else the first active one of the test's lab. With INCORRECT_LAB,
-   * an active one that is neither of the first two.
+   * The named account; else that of the replaced order, or with INCORRECT_LAB another one; else the first active one of
+   * the test's lab.
    */
   #accountFor(team: Team, { user, test, accountId, updateReason, way }: NewOrder): LabAccount {
     const accounts = this.#world.labs.accountsOf(team.id);
@@ -121,9 +123,7 @@ export class Orders {
     if (accountId !== null && named === undefined) throw new Refusal(404, 'Lab account not found');
     const carried = before?.lab === test.lab ? before : undefined;
     const account =
-      updateReason === 'INCORRECT_LAB'
-        ? fresh([accountId ?? undefined, before?.id])
-        : (named ?? carried ?? fresh([]));
+      named ?? (updateReason === 'INCORRECT_LAB' ? fresh([before?.id]) : (carried ?? fresh([])));
     if (account === undefined) throw new Refusal(400, 'No lab account for this order');
     if (account.lab !== test.lab)
       throw new Refusal(400, 'The lab test is not offered by the lab of the account');
@@ -137,23 +137,31 @@ export class Orders {
   }
 
   #follow(order: Order, team: Team): void {
-    const { timers, events, seed, labs } = this.#world;
+    const { timers, events, seed, labs, unknownValues } = this.#world;
     const current = COURSE[order.step];
     if (current === undefined || current.hours === 0) return;
     let next = order.step + 1;
-    while (!passes(COURSE[next], order, team)) next += 1;
+    while (!this.#passes(COURSE[next], order, team)) next += 1;
     timers.after(current.hours * HOUR, () => {
       if (order.user.erased || isOver(order)) return;
       order.step = next;
       order.status = COURSE[next]?.status ?? order.status;
       order.events = [...order.events, { status: order.status, at: timers.stamp() }];
+      const values = unknownValues ? ([...INTERPRETATIONS, 'made_up_not_listed'] as const) : INTERPRETATIONS;
       if (order.status.startsWith('completed.'))
-        order.interpretation = pick(randomOf(seed, 'result', order.number), INTERPRETATIONS);
+        order.interpretation = pick<string>(randomOf(seed, 'result', order.number), values);
       events.emit(order.user, 'labtest.order.updated', orderJson(order, labs));
       if (order.interpretation === 'critical')
         events.emit(order.user, 'labtest.result.critical', criticalResult(order));
       this.#follow(order, team);
     });
+  }
+
+  #passes(step: (typeof COURSE)[number] | undefined, order: Order, team: Team): boolean {
+    if (step === undefined) return true;
+    if ('unknown' in step) return this.#world.unknownValues;
+    if ('partial' in step) return team.features.partialResults;
+    return 'every' in step ? order.number % step.every === 0 : true;
   }
 }
 
@@ -161,10 +169,33 @@ function isOver({ status }: Order): boolean {
   return /^(completed|cancelled)\./.test(status);
 }
 
-function passes(step: (typeof COURSE)[number] | undefined, order: Order, team: Team): boolean {
-  if (step === undefined) return true;
-  if ('partial' in step) return team.features.partialResults;
-  return 'every' in step ? order.number % step.every === 0 : true;
+/**
+ * The lab test that an order is of: a listed one, or one made for the order.
+ * @param wanted single markers, by id or provider id
+ * @throws Refusal 400, 404
+ */
+export function orderedTest(labs: Labs, testIds: readonly string[], wanted: readonly Name[]): LabTest {
+  const tests = labs.tests.filter(({ id }) => testIds.includes(id));
+  if (tests.length < new Set(testIds).size) throw new Refusal(404, 'Lab test not found');
+  const added = labs.markers.filter(
+    ({ id, provider_id }) => wanted.includes(id) || wanted.includes(provider_id),
+  );
+  if (added.length < new Set(wanted).size) throw new Refusal(404, 'Marker not found');
+  const [test] = tests;
+  if (test !== undefined && tests.length === 1 && added.length === 0) return test;
+  const places = [...tests.map(({ lab }) => lab), ...added.map(({ lab_id }) => LABS[lab_id - 1] ?? '')];
+  const [lab = '', other] = new Set(places);
+  if (lab === '' || other !== undefined)
+    throw new Refusal(400, 'An order is of lab tests or markers of one lab');
+  const markerIds = [...new Set([...tests.flatMap((one) => one.markerIds), ...added.map(({ id }) => id)])];
+  const longestDays = Math.max(7, ...tests.map((one) => one.longestDays));
+  const made = {
+    id: uuidOf('order set', ...markerIds),
+    name: 'Made-up order set',
+    usualDays: 3,
+    longestDays,
+  };
+  return { ...made, lab, markerIds, isForOneOrder: true };
 }
 
 function criticalResult({ id, number, user, status, interpretation, createdAt, events }: Order): object {

@@ -3,6 +3,8 @@ import type { Events } from './events.ts';
 import type { ResolvedSandbox } from './options.ts';
 import { randomOf, uuidOf } from './seeded.ts';
 import type { Timers } from './timers.ts';
+import type { Teams } from './teams.ts';
+import { MillraceError } from '../core/errors.ts';
 import { isFromBefore, type Connection, type User, type Users } from './users.ts';
 
 /**
@@ -15,13 +17,21 @@ interface Pull {
   readonly user: User;
   readonly provider: string;
   readonly resource: string;
+  readonly range: Range;
   mode: PullMode;
   error: { readonly type: string; readonly message: string } | null;
   attempt: number;
   readonly times: { scheduled_at: string; started_at: string | null; ended_at: string | null };
 }
 
+/** Milliseconds since the epoch; the end is exclusive. */
+interface Range {
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
 interface PullsOptions {
+  readonly teams: Teams;
   readonly timers: Timers;
   readonly events: Events;
   readonly users: Users;
@@ -32,6 +42,7 @@ interface PullsOptions {
 const NOT_PULLED = ['workout_stream'] as const;
 
 const SECOND = 1000;
+const DAY_MS = 86_400_000;
 /** Sandbox milliseconds of each step. */
 const STEPS = {
   scheduled: SECOND,
@@ -56,6 +67,7 @@ export class Pulls {
   constructor(world: PullsOptions) {
     this.#world = world;
     this.#fates = fatesOf(world.options);
+    world.users.onDeleted((user) => this.#endAll(user));
     world.users.onErased((user) => {
       for (const provider of user.sources) this.#pulls.delete(keyOf(user, provider));
     });
@@ -69,12 +81,14 @@ export class Pulls {
   start(user: User, provider: string): void {
     const fate = this.fateOf(user);
     if (fate === 'left out') return;
+    const range = this.rangeOf(user, provider);
     const times = { scheduled_at: this.#world.timers.stamp(), started_at: null, ended_at: null };
     const pulls = RESOURCES.filter((resource) => fate !== 'unpulled' || resource !== 'meal').map(
       (resource): Pull => ({
         user,
         provider,
         resource,
+        range,
         mode: 'scheduled',
         error: null,
         attempt: 1,
@@ -103,7 +117,7 @@ export class Pulls {
   #run(pull: Pull): void {
     pull.mode = 'in_progress';
     pull.times.started_at ??= this.#world.timers.stamp();
-    this.#after(STEPS.perPull + STEPS.perDay * this.#world.options.days, pull, () => this.#end(pull));
+    this.#after(STEPS.perPull + STEPS.perDay * daysIn(pull.range), pull, () => this.#end(pull));
   }
 
   /** Only pulls of meals can fail, so that others of the connection succeed. */
@@ -132,7 +146,7 @@ export class Pulls {
   }
 
   #announce(pull: Pull): void {
-    const { start, end } = this.#range();
+    const { start, end } = this.#bounds(pull);
     this.#world.events.emit(pull.user, `historical.data.${pull.resource}.created`, {
       user_id: pull.user.id,
       start_date: start,
@@ -153,9 +167,7 @@ export class Pulls {
     );
     const times = random() < 0.7 ? 1 : 2 + Math.floor(random() * 4);
     for (let again = 1; again < times; again += 1) {
-      this.#world.timers.after(random() * STEPS.hour, () => {
-        if (!pull.user.erased) this.#announce(pull);
-      });
+      this.#after(random() * STEPS.hour, pull, () => this.#announce(pull));
     }
   }
 
@@ -168,9 +180,11 @@ export class Pulls {
     });
   }
 
-  #json({ user, provider, resource, mode, error, times }: Pull): object {
-    const { days, mealsPerDay, samplesPerDay } = this.#world.options;
-    const { start, end } = this.#range();
+  #json(pull: Pull): object {
+    const { user, provider, resource, mode, error, range, times } = pull;
+    const { sinceMs, mealsPerDay, samplesPerDay } = this.#world.options;
+    const { start, end } = this.#bounds(pull);
+    const days = daysIn({ ...range, startMs: Math.max(range.startMs, sinceMs) });
     const hasData = mode === 'success' && (resource === 'meal' ? mealsPerDay : samplesPerDay) > 0;
     return {
       status: mode,
@@ -184,16 +198,41 @@ export class Pulls {
     };
   }
 
-  #range(): { start: string; end: string } {
-    const { sinceMs, days } = this.#world.options;
-    return {
-      start: this.#world.timers.stamp(sinceMs),
-      end: this.#world.timers.stamp(sinceMs + days * 86_400_000 - 1000),
-    };
+  #bounds({ range: { startMs, endMs } }: Pull): { start: string; end: string } {
+    const { timers } = this.#world;
+    return { start: timers.stamp(startMs), end: timers.stamp(Math.max(startMs, endMs - SECOND)) };
+  }
+
+  /** What a pull brings: the days that the team prefers, inside of the ingestion bounds of the user. */
+  rangeOf({ teamId, bounds }: User, provider: string): Range {
+    const { options, teams } = this.#world;
+    const { provider_specific: own, historical_days_to_pull: usual } = teams.get(teamId).pullPreferences;
+    const days = own?.[provider]?.historical_days_to_pull ?? usual ?? options.days;
+    const dataEndMs = options.sinceMs + options.days * DAY_MS;
+    const { ingestion_start: first, ingestion_end: last } = bounds;
+    const endMs = Math.min(dataEndMs, last === null ? Infinity : Date.parse(last) + DAY_MS);
+    const startMs = Math.max(dataEndMs - days * DAY_MS, first === null ? -Infinity : Date.parse(first));
+    return { startMs: Math.min(startMs, endMs), endMs };
+  }
+
+  /** A deletion ends the pulls that have not ended, and what they would do later. */
+  #endAll(user: User): void {
+    const error = { type: 'connection_deregistered', message: 'The user was deleted during the pull' };
+    for (const provider of user.sources) {
+      const pulls = this.#pulls.get(keyOf(user, provider));
+      const ended = pulls?.map((pull): Pull => {
+        return { ...pull, ...(/success|failure/.test(pull.mode) ? {} : { mode: 'failure', error }) };
+      });
+      if (ended !== undefined) this.#pulls.set(keyOf(user, provider), ended);
+    }
   }
 }
 
-/** By index of the user. */
+export function daysIn({ startMs, endMs }: Range): number {
+  return Math.max(0, Math.ceil((endMs - startMs) / DAY_MS));
+}
+
+/** By index of the user. @throws MillraceError usage when there are too few users for all of them */
 function fatesOf({ seed, users: count, faults }: ResolvedSandbox): Map<number, Fate> {
   const {
     failingUsers = 0,
@@ -203,8 +242,9 @@ function fatesOf({ seed, users: count, faults }: ResolvedSandbox): Map<number, F
     unconnectedUsers = 0,
   } = faults;
   const left = {
-    failing: failingUsers,
+    // First, as not every user can have it.
     retrying: retryingUsers,
+    failing: failingUsers,
     'left out': leftOutUsers,
     unpulled: unpulledUsers,
   };
@@ -220,6 +260,9 @@ function fatesOf({ seed, users: count, faults }: ResolvedSandbox): Map<number, F
     left[fate] -= 1;
     fates.set(index, fate);
   }
+  for (const [name, missing] of Object.entries(left))
+    if (missing > 0)
+      throw new MillraceError('usage', `${missing} ${name} users are too many: no user is left for them`);
   return fates;
 }
 

@@ -117,6 +117,9 @@ function sendDaily(world: World): void {
 function emitMeal({ options, events }: World, user: User, round: number): void {
   const day = options.sinceMs + (round % Math.max(1, options.days)) * 86_400_000;
   const query = { user: user.id, providers: user.sources, startMs: day, endMs: day + 86_399_999 };
-  const [meal] = madeUpMeals(options, query);
+  // A connection that is gone sends nothing.
+  const [meal] = user.connections.flatMap(({ provider }) => [
+    ...madeUpMeals(options, { ...query, provider }),
+  ]);
   if (meal !== undefined) events.emit(user, 'daily.data.meal.created', meal);
 }

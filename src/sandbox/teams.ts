@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { Refusal } from './check.ts';
 import { uuidOf, type Name } from './seeded.ts';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -9,7 +10,12 @@ export interface Team {
   readonly createdAt: string;
   brand: Readonly<Record<string, unknown>>;
   readonly features: { parsing: boolean; partialResults: boolean };
+  pullPreferences: z.infer<typeof PULL_PREFERENCES>;
 }
+
+const DAYS = z.object({ historical_days_to_pull: z.int().min(0).max(3650).optional() });
+/** How many days of history a pull brings; for all providers, and for single ones. */
+export const PULL_PREFERENCES = DAYS.extend({ provider_specific: z.record(z.string(), DAYS).optional() });
 
 /** The teams of the one organization. */
 export class Teams {
@@ -27,7 +33,7 @@ export class Teams {
   create(name: string, features: Team['features'], createdAt: string, id?: string): Team {
     this.#made += 1;
     const made = uuidOf(this.#seed, 'team', this.#made);
-    const team: Team = { id: id ?? made, name, createdAt, brand: {}, features };
+    const team: Team = { id: id ?? made, name, createdAt, brand: {}, features, pullPreferences: {} };
     this.#teams.set(team.id, team);
     return team;
   }
@@ -100,7 +106,8 @@ export class Keys {
 
   /** The Management Key of a request; the deprecated header is read too. @throws Refusal 401 */
   managementOf(headers: IncomingHttpHeaders): Key {
-    const key = this.#keyIn(headers, 'x-management-key') ?? this.#keyIn(headers, 'x-service-org-key');
+    const newer = this.#keyIn(headers, 'x-management-key');
+    const key = newer === undefined ? this.#keyIn(headers, 'x-service-org-key') : newer;
     if (key === undefined) throw new Refusal(401, 'Missing Management Key: send it as X-Management-Key');
     if (key === null || key.kind === 'api') throw new Refusal(401, 'Invalid Management Key');
     return key;

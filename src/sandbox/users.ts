@@ -15,11 +15,13 @@ export interface Connection {
 export interface User {
   readonly id: string;
   readonly teamId: string;
-  readonly clientUserId: string;
+  readonly clientUserId: string | null;
   readonly createdOn: string;
   readonly connections: Connection[];
   /** Providers that were ever connected: their data stays without the connection. */
   readonly sources: string[];
+  /** Ingestion bounds: days, both inclusive. */
+  readonly bounds: { ingestion_start: string | null; ingestion_end: string | null };
   deletedAt: number | null;
   /** Set after the grace period: nothing of the user may be shown. */
   erased: boolean;
@@ -40,6 +42,9 @@ export class Users {
   /** Null for erased users. */
   readonly #byIndex: (User | null)[] = [];
   readonly #byClientId = new Map<string, User>();
+  /** Keys that an undo gave to a second user. */
+  readonly #shared = new Set<string>();
+  readonly #onDeleted: ((user: User) => void)[] = [];
   readonly #onErased: ((user: User) => void)[] = [];
 
   /** Creates the seeded users in a team. */
@@ -52,7 +57,8 @@ export class Users {
       providers,
       faults,
       throttles,
-    }: Pick<ResolvedSandbox, 'seed' | 'users' | 'providers' | 'faults' | 'throttles'>,
+      unknownValues,
+    }: Pick<ResolvedSandbox, 'seed' | 'users' | 'providers' | 'faults' | 'throttles' | 'unknownValues'>,
   ) {
     const { unconnectedUsers: unconnected = 0 } = faults;
     const [first = '', ...others] = throttles.keys();
@@ -63,7 +69,13 @@ export class Users {
       if (index >= count - unconnected) continue;
       for (const provider of providers ?? new Set([first, others[index % others.length] ?? first]))
         this.connect(user, provider, user.createdOn);
+      if (unknownValues) this.connect(user, 'made_up_not_listed', user.createdOn);
     }
+  }
+
+  /** Adds a listener for deletions, called while the user is still connected. */
+  onDeleted(listener: (user: User) => void): void {
+    this.#onDeleted.push(listener);
   }
 
   /** Adds a listener for users whose data must be removed. */
@@ -77,8 +89,9 @@ export class Users {
   }
 
   /** @throws Refusal 400 with `user_id` and `created_on` of an existing user */
-  create(teamId: string, clientUserId: string): User {
-    const existing = this.#byClientId.get(clientKey({ teamId, clientUserId }));
+  create(teamId: string, clientUserId: string | null): User {
+    const existing =
+      clientUserId === null ? undefined : this.#byClientId.get(clientKey({ teamId, clientUserId }));
     if (existing !== undefined) {
       throw new Refusal(400, {
         error_type: 'INVALID_REQUEST',
@@ -125,25 +138,34 @@ export class Users {
   /** Starts the grace period: connections are removed at once, data at its end. */
   delete(user: User): void {
     const deletedAt = this.#timers.clock.now();
+    for (const listener of this.#onDeleted) listener(user);
     user.deletedAt = deletedAt;
     user.connections.length = 0;
-    this.#byClientId.delete(clientKey(user));
+    this.#release(user);
     this.#timers.after(GRACE_MS, () => {
       if (user.deletedAt === deletedAt && !user.erased) this.#erase(user);
     });
   }
 
-  /** Does not restore connections. @throws Refusal 404 after the grace period, 400 when the client user id is in use */
+  /** Does not restore connections. @throws Refusal 404 after the grace period */
   undoDelete(teamId: string, which: { readonly [K in 'id' | 'clientUserId']: string | undefined }): void {
     const user = [...this.#byId.values()]
       .filter((one) => one.teamId === teamId && one.deletedAt !== null)
-      .findLast((one) => one.id === which.id || one.clientUserId === which.clientUserId);
+      .findLast((one) => one.id === which.id || one.clientUserId === (which.clientUserId ?? ''));
     if (user === undefined) throw new Refusal(404, 'No deleted user within its grace period');
-    const key = clientKey(user);
-    if (this.#byClientId.has(key))
-      throw new Refusal(400, 'The client user id is used by another user by now');
     user.deletedAt = null;
+    const key = clientKey(user);
+    if (this.#byClientId.has(key)) this.#shared.add(key);
     this.#byClientId.set(key, user);
+  }
+
+  /** Lets another user have the client user id. */
+  #release(user: User): void {
+    const key = clientKey(user);
+    const all = this.#shared.has(key) ? this.list(user.teamId) : [];
+    const other = all.find((one) => clientKey(one) === key);
+    if (other === undefined) this.#byClientId.delete(key);
+    else this.#byClientId.set(key, other);
   }
 
   deleteTeam(teamId: string): void {
@@ -162,12 +184,13 @@ export class Users {
     for (const listener of this.#onErased) listener(user);
   }
 
-  #make(teamId: string, clientUserId: string, createdOn: string): User {
+  #make(teamId: string, clientUserId: string | null, createdOn: string): User {
     const index = this.#byIndex.length;
     const id = uuidOf(this.#seed, 'user', index);
     const nothing = {
       connections: [],
       sources: [],
+      bounds: { ingestion_start: null, ingestion_end: null },
       deletedAt: null,
       erased: false,
       pulled: new Set<string>(),
@@ -175,7 +198,7 @@ export class Users {
     const user: User = { id, teamId, clientUserId, createdOn, ...nothing, index };
     this.#byIndex.push(user);
     this.#byId.set(id, user);
-    this.#byClientId.set(clientKey(user), user);
+    if (clientUserId !== null) this.#byClientId.set(clientKey(user), user);
     return user;
   }
 }
@@ -191,6 +214,7 @@ export function userJson(user: User): object {
     team_id: user.teamId,
     client_user_id: user.clientUserId,
     created_on: user.createdOn,
+    ...Object.fromEntries(Object.entries(user.bounds).filter(([, day]) => day !== null)),
     connected_sources: user.connections.map(({ provider, createdAt }) => ({
       source: namedProvider(provider),
       provider: namedProvider(provider),

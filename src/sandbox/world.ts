@@ -30,10 +30,10 @@ export function createWorld(options: ResolvedSandbox) {
   const sender = new WebhookSender({ timers, endpoints, signingNow: options.signingNow });
   const events = new Events({ endpoints, sender, pipelines });
   const health = new HealthData(options, timers);
-  const pulls = new Pulls({ timers, events, users, options });
+  const pulls = new Pulls({ timers, events, users, teams, options });
   const bulkOps = new BulkOps({ timers, users, pulls, faults, throttles: options.throttles });
   const labs = new Labs(seed, team.id, teams.orgId);
-  const orders = new Orders({ timers, events, labs, users, seed });
+  const orders = new Orders({ timers, events, labs, users, seed, unknownValues: options.unknownValues });
   const parsingJobs = new ParsingJobs({ timers, events, users, seed });
   return {
     options,

@@ -166,17 +166,16 @@ describe('Operations shown only through their changes', () => {
       lab_account_id: accounts[0]!.id,
       clinical_notes: 'Made-up default note of the account.\nFasting.',
     });
-    // Neither the account that was wrong nor the one that is named again with the reason.
-    expect(await place({ lab_account_id: '{account1}', update_reason: 'INCORRECT_LAB' })).toMatchObject({
+    // Not the account that was wrong.
+    expect(await place({ update_reason: 'INCORRECT_LAB' })).toMatchObject({
       lab_account_id: accounts[6]!.id,
       origin: 'recreation',
     });
     expect(await place({ update_reason: 'CLERICAL_ERROR' })).toMatchObject({
       lab_account_id: accounts[6]!.id,
     });
-    expect(await place({ update_reason: 'INCORRECT_LAB' })).toMatchObject({
-      lab_account_id: accounts[0]!.id,
-    });
+    const named = { lab_account_id: '{account6}', update_reason: 'INCORRECT_LAB' };
+    expect(await place(named)).toMatchObject({ lab_account_id: accounts[6]!.id });
   });
 
   test('order idempotency: one key, one order', async () => {

@@ -32,11 +32,22 @@ describe('User deletion', () => {
     expect((await bench.get('/v2/user')).json['total']).toBe(19);
   });
 
-  test('undo fails when the client user id was used again', async () => {
+  test('undo is open for the seven days, also when the client user id was used again', async () => {
     const bench = await Bench.start();
-    await bench.call('DELETE', `/v2/user/${bench.user()}`);
-    expect((await bench.post('/v2/user', { client_user_id: 'made-up-client-0' })).status).toBe(200);
-    expect((await bench.post('/v2/user/undo_delete?client_user_id=made-up-client-0')).status).toBe(400);
+    const id = bench.user();
+    const again = { client_user_id: 'made-up-client-0' };
+    await bench.call('DELETE', `/v2/user/${id}`);
+    const second = String((await bench.post('/v2/user', again)).json['user_id']);
+    expect((await bench.post('/v2/user/undo_delete?client_user_id=made-up-client-0')).status).toBe(200);
+    for (const user of [id, second]) expect((await bench.get(`/v2/user/${user}`)).json).toMatchObject(again);
+    // As long as one of the two is there, the client user id is in use.
+    for (const [user, status] of [
+      [second, 400],
+      [id, 200],
+    ] as const) {
+      await bench.call('DELETE', `/v2/user/${user}`);
+      expect((await bench.post('/v2/user', again)).status).toBe(status);
+    }
   });
 });
 
@@ -115,11 +126,12 @@ describe('Other state sets', () => {
   });
 
   test('retrying applies to connections established after 9 May 2025', async () => {
-    const bench = await Bench.start({ faults: { retryingUsers: 20 }, providers: ['made_up_bulk_a'] });
+    const bench = await Bench.start({ faults: { retryingUsers: 18 }, providers: ['made_up_bulk_a'] });
     const { users, pulls } = bench.state;
     const fates = users.list(bench.sandbox.teamId).map((user) => pulls.fateOf(user));
     expect(fates.filter((fate) => fate === 'retrying')).toHaveLength(18);
     expect(fates[9]).toBe('lucky');
+    await expect(Bench.start({ faults: { retryingUsers: 19 } })).rejects.toMatchObject({ code: 'usage' });
   });
 });
 

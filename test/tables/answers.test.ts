@@ -27,6 +27,7 @@ const NO_TABLE: Readonly<Record<string, string>> = {
   'post /v3/order/psc/appointment/availability': 'offers that are gone the next minute',
   'get /v2/timeseries/sleep/:sleep_id/stream': 'answers what series answer',
   'get /v2/timeseries/workouts/:workout_id/stream': 'answers what series answer',
+  'patch /v2/user/:user_id': 'answers the user, as it is read',
   'post /v3/order/phlebotomy/appointment/availability': 'offers that are gone the next minute',
 };
 

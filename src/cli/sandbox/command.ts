@@ -82,6 +82,8 @@ const OPTIONS = {
     'open',
   ),
   '--partial-results': 'send events for partial lab results too',
+  '--unknown-values':
+    'give values too that are not documented: statuses of orders, interpretations, providers',
   '--webhook <url>': repeated('send events there', httpUrl),
   '--secret-env <name>': textOr('MILLRACE_SECRET', 'variable with the secret that events are signed with'),
   '--secret <secret>': special<string | undefined>('', (option) => option.hideHelp()),
@@ -98,8 +100,10 @@ export function sandboxCommand(io: Io): Command {
     .action(async (options: Options) => {
       const secret = secretFrom(io, options);
       const log = createLog(io, { level: 'info' });
+      const isOff = options.etl !== undefined && options.plan !== 'scale';
+      if (isOff) log.warn({ plan: options.plan }, 'pipelines are off: they are part of the scale plan');
       const pipelines =
-        options.etl === undefined ? null : await openPipelines(readEtl(options.etl, io.env), log);
+        options.etl === undefined || isOff ? null : await openPipelines(readEtl(options.etl, io.env), log);
       const sandbox = await startSandbox({
         ...optionsOf(options, secret),
         ...(pipelines === null ? {} : { pipelines }),
@@ -137,6 +141,7 @@ function optionsOf(options: Options, secret: string | null): SandboxOptions {
     speed,
     data: afterPull === true ? 'after_pull' : 'ready',
     plan: options.plan,
+    unknownValues: options.unknownValues === true,
     features: { parsing: options.beta === 'open', partialResults: options.partialResults === true },
     webhooks: webhook.map((url) => (secret === null ? { url } : { url, secret })),
     ...(daily === undefined ? {} : { dailyEveryMs: daily }),

@@ -1,12 +1,17 @@
 import { z } from 'zod';
 import { uuid, Refusal } from '../check.ts';
-import type { Key, Team } from '../teams.ts';
+import { type Key, PULL_PREFERENCES, type Team } from '../teams.ts';
 import { management, ofTeam, org, teamOf, type Call, type Operation } from '../operation.ts';
 
 const label = z.string().default('made up');
 const NEW_KEY = z.object({ kind: z.enum(['org', 'team']), team_ids: z.array(uuid).default([]), label });
 const name = z.string().min(1);
-const TEAM_UPDATE = z.object({ name: name.optional(), partial_results: z.boolean().optional() });
+const TEAM_UPDATE = z.object({
+  name: name.optional(),
+  partial_results: z.boolean().optional(),
+  lab_report_parsing: z.boolean().optional(),
+  data_pull_preferences: PULL_PREFERENCES.optional(),
+});
 const DONE = { success: true };
 
 export const managementOperations: readonly Operation[] = [
@@ -22,10 +27,12 @@ export const managementOperations: readonly Operation[] = [
     const key = world.keys.create('api', [team.id], 'first key');
     return { ...teamJson(team), api_key: key.value };
   }),
-  ofTeam('patch', '', 'Update a team, its partial_results among it', ({ body }, team) => {
+  ofTeam('patch', '', 'Update a team: its features and data pull preferences too', ({ body }, team) => {
     const update = body(TEAM_UPDATE);
     team.name = update.name ?? team.name;
     team.features.partialResults = update.partial_results ?? team.features.partialResults;
+    team.features.parsing = update.lab_report_parsing ?? team.features.parsing;
+    team.pullPreferences = update.data_pull_preferences ?? team.pullPreferences;
     return teamJson(team);
   }),
   org('delete', '/team/:team_id', 'Delete a team', (call) => {
@@ -76,8 +83,10 @@ function deleteKey({ world, request }: Call<Key>, keys: readonly Key[]): object 
   return DONE;
 }
 
-function teamJson({ id, name: named, createdAt, features }: Team): object {
-  return { id, name: named, created_at: createdAt, partial_results: features.partialResults };
+function teamJson({ id, name: named, createdAt, features, pullPreferences }: Team): object {
+  const { partialResults: partial_results, parsing: lab_report_parsing } = features;
+  const shown = { partial_results, lab_report_parsing, data_pull_preferences: pullPreferences };
+  return { id, name: named, created_at: createdAt, ...shown };
 }
 
 function keyJson({ id, kind, teamIds, label: labelled, value }: Key, shown = false): object {

@@ -10,9 +10,14 @@ import type { Team } from '../teams.ts';
 const NOTES = z
   .string()
   .refine((text) => Array.from(text).length <= 1000, 'String should have at most 1000 characters');
+const ADD_ON = z.object({
+  marker_ids: z.array(z.int()).nullish(),
+  provider_ids: z.array(z.string()).nullish(),
+});
 const NEW_ORDER = z.object({
   user_id: uuid,
-  lab_test_id: uuid,
+  lab_test_id: uuid.nullish(),
+  order_set: z.object({ lab_test_ids: z.array(uuid).nullish(), add_on: ADD_ON.nullish() }).nullish(),
   lab_account_id: uuid.nullish(),
   clinical_notes: NOTES.nullish(),
   update_reason: z.string().nullish(),
@@ -90,17 +95,18 @@ function placed(order: Order, { world }: Call<Team>, message: string): object {
 
 function place(call: Call<Team>, way: Order['way']): object {
   const { world, bearer, request, body } = call;
-  const { user_id, lab_test_id, lab_account_id, clinical_notes, update_reason } = body(NEW_ORDER);
+  const { user_id, lab_test_id, order_set, lab_account_id, clinical_notes, update_reason } = body(NEW_ORDER);
   const header = request.headers['x-idempotency-key'];
   const key = typeof header === 'string' ? header : null;
   const asked = JSON.stringify([way, request.body]);
   const before = world.orders.repeated(bearer, key, asked);
   if (before !== null) return placed(before, call, 'order exists');
-  const test = world.labs.tests.find(({ id }) => id === lab_test_id);
-  if (test === undefined) throw new Refusal(404, 'Lab test not found');
+  const tests = [...(lab_test_id ? [lab_test_id] : []), ...(order_set?.lab_test_ids ?? [])];
+  const { marker_ids, provider_ids } = order_set?.add_on ?? {};
+  const added = [...(marker_ids ?? []), ...(provider_ids ?? [])];
   const wanted = {
     user: world.users.get(bearer.id, user_id),
-    test,
+    test: orderedTest(world.labs, tests, added),
     accountId: lab_account_id ?? null,
     clinicalNotes: clinical_notes ?? null,
     updateReason: update_reason ?? null,

@@ -87,10 +87,12 @@ export const bulkOperations: readonly Operation[] = [
           world.timers.after(WAIT_MS, resolve);
         });
         await Promise.race([op.done, late]);
-        if (op.status !== 'in_progress') {
+        if (op.status === 'success') {
           response.status(200);
           return { detail: 'All triggers were processed' };
         }
+        if (op.status !== 'in_progress')
+          return { detail: `The bulk op ended as ${op.status} after ${op.processed} triggers` };
       }
       return { detail: `Accepted ${user_ids.length} triggers` };
     },

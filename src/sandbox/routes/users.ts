@@ -6,14 +6,16 @@ import { uuidOf } from '../seeded.ts';
 import type { Team } from '../teams.ts';
 import { hasInsurance, namedProvider, personOf, userJson, type User } from '../users.ts';
 
-const NEW_USER = z.object({ client_user_id: z.string().min(1) });
+const BOUNDS = z.object({ ingestion_start: z.iso.date().nullish(), ingestion_end: z.iso.date().nullish() });
+const NEW_USER = BOUNDS.extend({ client_user_id: z.string().min(1).nullish() });
 const PAGE = z.object({ offset: count(0, Number.MAX_SAFE_INTEGER, 0), limit: count(1, 500, 100) });
 const WHICH = z.object({ user_id: uuid.optional(), client_user_id: z.string().optional() });
 
 export const userOperations: readonly Operation[] = [
-  team('post', '/v2/user', 'Create a user', ({ world, bearer, body }) =>
-    userJson(world.users.create(bearer.id, body(NEW_USER).client_user_id)),
-  ),
+  team('post', '/v2/user', 'Create a user', ({ world, bearer, body }) => {
+    const { client_user_id, ...bounds } = body(NEW_USER);
+    return bounded(world.users.create(bearer.id, client_user_id ?? null), bounds);
+  }),
   team('get', '/v2/user', 'List users', ({ world, bearer, query }) => {
     const { offset, limit } = query(PAGE);
     const all = world.users.list(bearer.id);
@@ -74,6 +76,9 @@ export const userOperations: readonly Operation[] = [
     };
   }),
   team('get', '/v2/user/:user_id', 'One user', (call) => userJson(userOf(call))),
+  team('patch', '/v2/user/:user_id', 'Set the ingestion bounds of a user', (call) =>
+    bounded(userOf(call), call.body(BOUNDS)),
+  ),
   team('delete', '/v2/user/:user_id', 'Delete a user: connections at once, data after 7 days', (call) => {
     call.world.users.delete(userOf(call));
     return { success: true };
@@ -93,6 +98,12 @@ export const userOperations: readonly Operation[] = [
 /** The active user that the path names. @throws Refusal 404 */
 export function userOf({ world, bearer, path }: Call<Team>): User {
   return world.users.get(bearer.id, path(z.object({ user_id: uuid })).user_id);
+}
+
+/** Sets the bounds that are given; a null is no bound. */
+function bounded(user: User, given: z.infer<typeof BOUNDS>): object {
+  Object.assign(user.bounds, given);
+  return userJson(user);
 }
 
 export function insuranceOf(user: User): object {
