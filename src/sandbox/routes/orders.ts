@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { pageOf, PAGING, repeated, uuid, Refusal } from '../check.ts';
+import { pageOf, PAGING, repeated, uuid } from '../check.ts';
 import { team, type Call, type Operation } from '../operation.ts';
 import { orderJson, INTERPRETATIONS, type Order } from '../order.ts';
+import { orderedTest } from '../orders.ts';
 import { DAY_MS, dayOf } from '../made-up-health.ts';
 import { randomOf } from '../seeded.ts';
 import type { Team } from '../teams.ts';
