@@ -129,7 +129,7 @@ function pathsOf({ servicePath = [] }: ServiceFlags): Partial<Record<PathName, s
 }
 
 /** @throws MillraceError usage for a variable with an invalid value */
-function serviceSettings(io: Io, flags: ServiceFlags): Config['service'] {
+export function serviceSettings(io: Io, flags: ConfigFlags): Config['service'] {
   const loaded = configIfAny(flags, io);
   if (loaded !== null) return loaded.config.service;
   const { values, problems } = parseDocument({}, io.env);

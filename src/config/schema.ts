@@ -15,6 +15,7 @@ import {
   TIMER,
 } from '../lib/fields.ts';
 import { LARGEST_BODY } from '../core/archive.ts';
+import { RESOURCE_FIELDS } from '../history/resources.ts';
 import { PATH_FIELDS } from '../history/service/paths.ts';
 import { storageSection } from '../storage/fields.ts';
 import { kafkaJournal } from '../journal/kafka/config.ts';
@@ -265,6 +266,7 @@ export const CONFIG = section({
     managementKey: optionalText('Org or Team Management Key, for `millrace webhooks`.', { sensitive: true }),
     managementKeyHeader: text('X-Management-Key', 'Header that carries the management key.', HEADER),
     paths: section(PATH_FIELDS),
+    resources: RESOURCE_FIELDS,
   }),
   tables: texts(
     'Files with table definitions, as `millrace schema infer` writes them: their tables stand beside the built-in ones.',

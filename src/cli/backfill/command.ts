@@ -43,16 +43,20 @@ Examples:
   millrace backfill --resume --out ./data/history
   millrace backfill --all-users --since 2026-01-01 --out s3://acme/history/2026-11-22
   millrace backfill --all-users --since 2026-01-01 --shard 3/16 --out ./data/history
+  millrace backfill --all-users --since 2026-01-01 --resource sleep,heartrate --out ./data/history
   millrace backfill --summary --out ./data/history
 
-Writes meals.ndjson and meal_items.ndjson (\`millrace schema meals\` prints the matching DDL), _rejects.ndjson with invalid rows,
-and _backfill.ndjson with a line for each user and provider: done, failed, not_connected or not_pulled. --trigger first starts the
+Writes a file for each table, such as meals.ndjson and meal_items.ndjson (\`millrace schema meals\` prints the matching DDL),
+_rejects.ndjson with invalid rows, and _backfill.ndjson with a line for each user, resource and provider: done, failed,
+not_connected or not_pulled. --resource takes names of resources, or all; service.resources adds to them. --trigger first starts the
 service's bulk pull for users with a connection to the provider, waits until it ends, and fetches only these users.
 
 Each step is on disk before the next begins. --resume continues after an interruption and produces the same files; after a run in
 which users failed it fetches these users again, and repeats their failed pulls. Without --resume the same command replaces the
 files, but keeps the rows of users that it cannot fetch now. A command that fetches less (other users, providers, fewer days) is
-refused unless --replace is given, which keeps nothing. With a URL the files are made in --work and uploaded when all are complete;
+refused unless --replace is given, which keeps nothing. Where the service lists nothing now and there were rows, these stay and the
+exit code is 3, unless --accept-empty is given. _pulls.ndjson names the pulls that are whole: an item of their range that is not in
+the files has gone. With a URL the files are made in --work and uploaded when all are complete;
 nothing there is overwritten. The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey.
 
 --shard 3/16 fetches one of 16 parts of the users (by a hash of their ids) into shard-03-of-16 below --out; job/16 takes the number
@@ -97,9 +101,13 @@ function shardOptions(options: BackfillFlags): BackfillFlags {
 }
 
 async function backfill(io: Io, options: BackfillFlags, service: ServiceClient): Promise<void> {
-  const { out, work, resume, user, usersFile, allUsers, provider, since, until, window } = options;
+  const { out, work, resume, user, usersFile, allUsers, provider, resource, since, until, window } = options;
+  // Meals alone are asked for as before there were other resources.
+  const others = resource.length === 0 ? [] : [resource];
   const asks =
-    resume === true ? null : JSON.stringify([user, usersFile, allUsers, provider, since, until, window]);
+    resume === true
+      ? null
+      : JSON.stringify([user, usersFile, allUsers, provider, since, until, window, ...others]);
   const storage = storageOf(options, io, [out]);
   const kind = options.triggerOnly === true ? 'trigger' : 'backfill';
   const target = { out, work, storage, kind, asks, signal: io.signal };
@@ -123,6 +131,7 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
         output: folder,
         resume: resume === true,
         replaces: options.replace === true,
+        acceptsEmpty: options.acceptEmpty === true,
         pollMs: options.poll,
         patienceMs: options.patience,
         signal: io.signal,

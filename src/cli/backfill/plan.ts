@@ -1,5 +1,13 @@
 import { Checkpoint } from '../../history/backfill/checkpoint.ts';
-import { type BackfillPlan, countTasks, makePlan, parseShard, planId } from '../../history/backfill/plan.ts';
+import {
+  type BackfillPlan,
+  countTasks,
+  makePlan,
+  parseShard,
+  planId,
+  resourcesIn,
+} from '../../history/backfill/plan.ts';
+import { chooseResources, MEAL, resourcesWith, type HistoryResource } from '../../history/resources.ts';
 import { ERASED_USER } from '../../core/erasure.ts';
 import { ErasedUsers } from '../../privacy/erase/erased-users.ts';
 import { stateWithout } from '../../privacy/erase/plan-file.ts';
@@ -7,7 +15,7 @@ import { formatDuration, parseDuration } from '../../lib/units.ts';
 import type { ServiceClient } from '../../history/service/client.ts';
 import { configIfAny } from '../config-options.ts';
 import { note, plural, printResult, usageError, type Io } from '../io.ts';
-import { isOfAll, SERVICE_OPTIONS, usersOf } from '../service.ts';
+import { isOfAll, SERVICE_OPTIONS, serviceSettings, usersOf } from '../service.ts';
 import {
   LOADED_AT,
   number,
@@ -27,6 +35,7 @@ export function backfillOptions(env: Io['env']) {
     '--users-file <file>': 'users, one a line; - is standard input',
     '--all-users': 'every user the service has',
     '--provider <id>': repeated('only this provider'),
+    '--resource <names>': repeated('resources such as sleep,heartrate, or all (default: meal)'),
     '--since <day>': 'first day, YYYY-MM-DD',
     '--until <day>': 'last day (default: today)',
     '--window <days>': readBy(wholeNumber(), 'days per request; 0 requests the whole range at once', '0'),
@@ -36,6 +45,7 @@ export function backfillOptions(env: Io['env']) {
     '--summary': 'print what all shards in --out did, fetch nothing',
     '--resume': 'continue what is unfinished in --out',
     '--replace': 'replace the files of a finished backfill even if they contain more than this one fetches',
+    '--accept-empty': 'remove the rows of users of whom the service lists nothing now',
     '--dry-run': 'print the plan, fetch nothing',
     '--concurrency <n>': readBy(wholeNumber(1), 'requests of one provider at once', '8'),
     '--max-rate <requests>': readBy(number(0.001), 'most requests a second, of all shards together'),
@@ -67,6 +77,7 @@ export async function planOf(io: Io, options: BackfillFlags, service: ServiceCli
   if (!named) throw usageError('name the users: --user, --users-file or --all-users');
   if (since === undefined) throw usageError('--since is needed');
   const asked = {
+    resources: resourcesOf(io, options),
     providers: provider,
     since,
     until: until ?? before?.until ?? new Date().toISOString().slice(0, 10),
@@ -89,6 +100,22 @@ export async function planOf(io: Io, options: BackfillFlags, service: ServiceCli
   return before !== null && planId({ ...before, users: left ?? [] }) === planId(plan) ? before : plan;
 }
 
+function namesIn(resources: readonly string[]): string[] {
+  return resources.flatMap((names) => names.split(',')).flatMap((name) => name.trim() || []);
+}
+
+/** The resources to fetch. @throws MillraceError usage for an unknown one */
+function resourcesOf(io: Io, options: BackfillFlags): HistoryResource[] {
+  const names = namesIn(options.resource);
+  const known = resourcesWith(serviceSettings(io, options).resources);
+  try {
+    return chooseResources(names.length === 0 ? [MEAL.name] : names, known);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw usageError(`--resource: ${error.message}`, { cause: error });
+  }
+}
+
 /** The plan of the unfinished run, without users who were erased since. */
 async function resumedPlan(io: Io, options: BackfillFlags): Promise<BackfillPlan | null> {
   const { out, config, dryRun } = options;
@@ -103,20 +130,24 @@ async function resumedPlan(io: Io, options: BackfillFlags): Promise<BackfillPlan
 }
 
 /** @throws MillraceError usage for an option that differs from the resumed run */
-function checkSame({ provider, since, until, window }: BackfillFlags, before: BackfillPlan): void {
+function checkSame({ provider, resource, since, until, window }: BackfillFlags, before: BackfillPlan): void {
   const said = {
     provider: provider.length === 0 ? undefined : [...new Set(provider)].toSorted().join(', '),
+    resource: resource.length === 0 ? undefined : [...new Set(namesIn(resource))].toSorted().join(','),
     since,
     until,
     window: window === 0 ? undefined : String(window),
   };
   const began = {
     provider: before.providers.join(', '),
+    resource: resourcesIn(before)
+      .map(({ name }) => name)
+      .join(','),
     since: before.since,
     until: before.until,
     window: String(before.windowDays),
   };
-  for (const name of ['provider', 'since', 'until', 'window'] as const)
+  for (const name of ['provider', 'resource', 'since', 'until', 'window'] as const)
     if (said[name] !== undefined && said[name] !== began[name])
       throw usageError(
         `the run in --out began ${began[name] === '' ? 'for all providers' : `with --${name} ${began[name]}`}; leave out --${name} to resume it`,
@@ -124,11 +155,12 @@ function checkSame({ provider, since, until, window }: BackfillFlags, before: Ba
 }
 
 export function showPlan(io: Io, plan: BackfillPlan, options: BackfillFlags): void {
-  const { users, ...rest } = plan;
+  const { users, resources, ...rest } = plan;
   const estimate_ms = Math.ceil(users.length / USUAL_CONNECTIONS) * USUAL_EVERY_MS;
   const triggers = plan.providers.map((provider) => ({ provider, connections: users.length, estimate_ms }));
   const shown = {
     ...rest,
+    ...(resources === undefined ? {} : { resources: resources.map(({ name }) => name) }),
     users: users.length,
     tasks: countTasks(plan),
     triggers: options.trigger === true ? triggers : [],

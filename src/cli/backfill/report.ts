@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { PulledSummary } from '../../history/backfill/have-pulled.ts';
 import type { BackfillSummary, BackfillProgress } from '../../history/backfill/run.ts';
+import { MEAL_TABLES } from '../../history/backfill/document.ts';
 import { EXIT } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import { note, plural, printResult, type Io } from '../io.ts';
@@ -22,6 +23,11 @@ export function showSummary(io: Io, summary: BackfillSummary, out: string, json:
     note(io, `in extra, without a column or with a value of another type: ${unknown.join(', ')}`);
   nameUsers(io, 'failed', summary.failed_users);
   nameUsers(io, 'the earlier rows stay', summary.kept_users);
+  if (summary.emptied > 0)
+    note(
+      io,
+      `${plural(summary.emptied, 'row')} kept: the service lists nothing now; --accept-empty removes them`,
+    );
   nameUsers(io, 'not connected', summary.not_connected_users);
   nameUsers(io, 'not pulled', summary.not_pulled_users);
   const wrote = files.map((file) => `wrote      ${file}`);
@@ -83,11 +89,15 @@ export function showPulled(io: Io, summary: PulledSummary, out: string, json: bo
 }
 
 function countsOf(summary: BackfillSummary | ShardsSummary): string[] {
-  const { users, meals, meal_items: items, rejects, outcomes } = summary;
+  const { users, rows, rejects, outcomes } = summary;
+  const isMeals = Object.keys(rows).every((table) => (MEAL_TABLES as readonly string[]).includes(table));
+  const written = Object.entries(rows).map(([table, count]) => `${table} ${count}`);
   return [
     `users      ${users}`,
     `outcomes   ${outcomesOf(outcomes)}`,
-    `meals      ${meals}, items ${items}, rejected ${rejects}`,
+    isMeals
+      ? `meals      ${summary.meals}, items ${summary.meal_items}, rejected ${rejects}`
+      : `rows       ${[...written, `rejected ${rejects}`].join(', ')}`,
   ];
 }
 
@@ -137,8 +147,10 @@ function describe(progress: BackfillProgress): { done: number; left: number; tex
       return { done, left: total - done, text };
     }
     case 'pull': {
-      const { done, total, meals } = progress;
-      return { done, left: total - done, text: `${done} of ${total} requests, ${meals} meals` };
+      const { done, total, rows } = progress;
+      const { meal_items: _, ...counts } = rows;
+      const text = Object.entries(counts).map(([table, count]) => `, ${count} ${table}`);
+      return { done, left: total - done, text: `${done} of ${total} requests${text.join('')}` };
     }
     case 'write':
       return { done: 0, left: 0, text: 'putting the files together' };

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseOutcomes, OUTCOMES, type Outcome } from '../../history/backfill/outcomes.ts';
+import { parseOutcomes, OUTCOMES, type Outcome, type Rows } from '../../history/backfill/outcomes.ts';
 import { Checkpoint } from '../../history/backfill/checkpoint.ts';
 import { shardFolder, shardOf } from '../../history/backfill/plan.ts';
 import { errorCode, readIfThere } from '../../lib/durable.ts';
@@ -20,6 +20,8 @@ export interface ShardsSummary {
   readonly users: number;
   readonly meals: number;
   readonly meal_items: number;
+  /** By table. */
+  readonly rows: Rows;
   readonly rejects: number;
   readonly outcomes: Readonly<Record<Outcome['status'], number>>;
 }
@@ -49,7 +51,7 @@ export async function summariseShards(
   const incomplete = folders.filter((folder) => (texts.get(folder) ?? null) === null);
   const failing = new Set<string>();
   const shardOfUser = new Map<string, string>();
-  const rows = { meals: 0, meal_items: 0, rejects: 0 };
+  const sums: Record<string, number> = { meals: 0, meal_items: 0, rejects: 0 };
   const outcomes = { done: 0, failed: 0, not_connected: 0, not_pulled: 0 };
   for (const folder of folders) {
     for (const outcome of parseOutcomes(texts.get(folder) ?? '')) {
@@ -59,10 +61,13 @@ export async function summariseShards(
       shardOfUser.set(outcome.user_id, folder);
       outcomes[outcome.status] += 1;
       if (outcome.status === 'failed' || outcome.status === 'not_pulled') failing.add(folder);
-      for (const name of ['meals', 'meal_items', 'rejects'] as const) rows[name] += outcome[name];
+      for (const [name, count] of Object.entries(outcome.rows)) sums[name] = (sums[name] ?? 0) + count;
     }
   }
-  return { shards: first.of, incomplete, failing: [...failing], users: shardOfUser.size, ...rows, outcomes };
+  const { rejects = 0, ...rows } = sums;
+  const { meals = 0, meal_items = 0 } = rows;
+  const counts = { users: shardOfUser.size, meals, meal_items, rows, rejects };
+  return { shards: first.of, incomplete, failing: [...failing], ...counts, outcomes };
 }
 
 function textsInFolder(out: string): Texts {

@@ -1,4 +1,4 @@
-import { rename } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MillraceError } from '../../core/errors.ts';
 import { errorCode, readPlain, syncFolder } from '../../lib/durable.ts';
@@ -6,8 +6,19 @@ import { getOrMake } from '../../lib/get-or-make.ts';
 import { fillNew, NewFile, writeDurably } from '../../lib/new-file.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { keptFile } from './keep.ts';
-import { FILES, OUTCOMES, type Kept, type Outcome, type Result } from './outcomes.ts';
-import { keyOf, tasksOf, type BackfillPlan } from './plan.ts';
+import { tablesOf } from '../resources.ts';
+import {
+  countRows,
+  filesOf,
+  lineOf,
+  OUTCOMES,
+  rowsOf,
+  type Kept,
+  type Outcome,
+  type Result,
+} from './outcomes.ts';
+import { pullKeyOf, tasksOf, type BackfillPlan } from './plan.ts';
+import { PULLS, wholePulls } from './whole-pulls.ts';
 
 const LINE_FEED = 10;
 
@@ -20,29 +31,37 @@ export async function assemble(
   output: string,
   plan: BackfillPlan,
   checkpoint: Checkpoint,
-  { results, kept }: { readonly results: ReadonlyMap<number, Result>; readonly kept: Kept },
-): Promise<{ readonly outcomes: readonly Outcome[]; readonly files: readonly string[] }> {
-  const outcomes = outcomesOf(plan, results, kept);
+  { results, kept, ...settling }: AssembledResults,
+): Promise<{
+  readonly outcomes: readonly Outcome[];
+  readonly emptied: number;
+  readonly files: readonly string[];
+}> {
+  const { outcomes, emptied } = outcomesOf(plan, { results, kept, ...settling });
   const files: string[] = [];
-  for (const { name, column, said } of FILES) {
+  // The lines of an earlier run say nothing of the rows of this one.
+  await rm(join(output, PULLS), { force: true });
+  await syncFolder(output);
+  for (const { name, column } of filesOf(plan)) {
     const path = join(output, `${name}.ndjson`);
     const target = await fillNew(NewFile.create(`${path}.part`), async (file) => {
       const take = async (outcome: Counted, part: string, wanted: number): Promise<void> => {
         const rows = await append(file, part);
         if (rows !== wanted) throw missing(part, rows, wanted, checkpoint);
-        outcome[column] += rows;
+        outcome.rows[column] = (outcome.rows[column] ?? 0) + rows;
       };
       for (const task of tasksOf(plan)) {
         const { index } = task;
-        const outcome = outcomes.get(keyOf(task));
+        const outcome = outcomes.get(pullKeyOf(task));
         const result = results.get(index);
         if (outcome?.kept === true) {
           const before = kept.get(index)?.[column] ?? 0;
           if (before > 0) await take(outcome, keptFile(checkpoint, index, name), before);
         } else if (outcome !== undefined && result !== undefined && !('status' in result)) {
-          // Without rejects there is no such file.
-          if (name !== '_rejects' || result.rejects > 0)
-            await take(outcome, join(checkpoint.taskFolder(index), `${name}.ndjson`), result[said]);
+          const wanted = rowsOf(result)[column];
+          // Other resources have other tables, and without rejects there is no such file.
+          if (wanted !== undefined && (name !== '_rejects' || wanted > 0))
+            await take(outcome, join(checkpoint.taskFolder(index), `${name}.ndjson`), wanted);
         }
       }
     });
@@ -50,37 +69,68 @@ export async function assemble(
     if (target.bytes > 0 || name !== '_rejects') files.push(path);
   }
   const all = [...outcomes.values()];
-  await writeDurably(output, OUTCOMES, all.map((outcome) => `${JSON.stringify(outcome)}\n`).join(''));
+  await writeDurably(output, OUTCOMES, all.map(lineOf).join(''));
+  files.push(join(output, OUTCOMES));
+  const pulls = wholePulls(plan, outcomes, results, settling);
+  if (pulls.length > 0) {
+    await writeDurably(output, PULLS, pulls.map((pull) => `${JSON.stringify(pull)}\n`).join(''));
+    files.push(join(output, PULLS));
+  }
   await syncFolder(output);
-  return { outcomes: all, files: [...files, join(output, OUTCOMES)] };
+  return { outcomes: all, emptied, files };
+}
+
+interface AssembledResults extends Pick<Parameters<typeof wholePulls>[3], 'isUnsettled' | 'acceptsEmpty'> {
+  readonly results: ReadonlyMap<number, Result>;
+  readonly kept: Kept;
 }
 
 /** An outcome whose rows are being counted. */
-type Counted = { -readonly [Field in keyof Outcome]: Outcome[Field] };
+type Counted = { -readonly [Field in keyof Outcome]: Outcome[Field] } & { rows: Record<string, number> };
 
-/** The outcome of each user and provider over all windows, without its rows; in the order of the plan. */
+/** The outcome of each resource of a user and provider over all windows, without its rows; in the order of the plan. */
 function outcomesOf(
   plan: BackfillPlan,
-  results: ReadonlyMap<number, Result>,
-  kept: Kept,
-): ReadonlyMap<string, Counted> {
+  { results, kept, acceptsEmpty }: AssembledResults,
+): { readonly outcomes: ReadonlyMap<string, Counted>; readonly emptied: number } {
   const { since, until } = plan;
   const outcomes = new Map<string, Counted>();
+  const fetched = new Map<string, number>();
+  let emptied = 0;
   for (const task of tasksOf(plan)) {
-    const { user: user_id, provider } = task;
-    const none = { status: 'done', meals: 0, meal_items: 0, rejects: 0, error: null } as const;
-    const outcome = getOrMake(outcomes, keyOf(task), () => ({ user_id, provider, since, until, ...none }));
+    const { user: user_id, resource, provider } = task;
+    const outcome = getOrMake(outcomes, pullKeyOf(task), () => ({
+      user_id,
+      resource: resource.name,
+      provider,
+      since,
+      until,
+      status: 'done' as const,
+      rows: Object.fromEntries([...tablesOf(resource), 'rejects'].map((column) => [column, 0])),
+      error: null,
+    }));
     const result = results.get(task.index) ?? { status: 'failed', reason: 'was not done' };
+    const rows = 'rows' in result ? countRows(result.rows) : 0;
+    fetched.set(pullKeyOf(task), (fetched.get(pullKeyOf(task)) ?? 0) + rows);
     if (!('status' in result) || outcome.status !== 'done') continue;
     outcome.status = result.status;
     outcome.error = result.reason;
   }
   for (const task of tasksOf(plan)) {
-    const outcome = outcomes.get(keyOf(task));
+    const outcome = outcomes.get(pullKeyOf(task));
+    const rows = kept.get(task.index);
+    if (outcome === undefined || rows === undefined) continue;
+    const isEmptied = outcome.status === 'done' && !acceptsEmpty && fetched.get(pullKeyOf(task)) === 0;
     // Rows that an earlier try has fetched are not replaced.
-    if (outcome !== undefined && outcome.status !== 'done' && kept.has(task.index)) outcome.kept = true;
+    if (outcome.status === 'done' && !isEmptied) continue;
+    outcome.kept = true;
+    if (!isEmptied) continue;
+    const count = countRows(rows);
+    emptied += count;
+    outcome.status = 'failed';
+    outcome.error = `the service lists nothing now, and ${count} rows were there; --accept-empty removes them`;
   }
-  return outcomes;
+  return { outcomes, emptied };
 }
 
 function missing(part: string, rows: number | null, said: number, { folder }: Checkpoint): MillraceError {

@@ -41,7 +41,7 @@ interface State {
   /** True when rows that are in the files are replaced even by fewer. */
   readonly replaces: boolean;
   readonly triggered: Readonly<Record<string, Triggered>>;
-  /** By `user provider`. */
+  /** By `user provider`, or by `user provider resource`. */
   readonly without: Readonly<Record<string, Without>>;
   /** Connections that are pulled again, by `user provider`; all when absent. */
   readonly again?: readonly string[];
@@ -150,8 +150,8 @@ export class Checkpoint {
     return this.#state;
   }
 
-  /** Connections whose pulls failed or were not made, and why. */
-  get withoutPull(): readonly (readonly [connection: string, why: Without])[] {
+  /** Pulls that failed or were not made, and why. */
+  get withoutPull(): readonly (readonly [pull: string, why: Without])[] {
     return withoutPull(this.#state);
   }
 
@@ -204,14 +204,14 @@ function newState(plan: BackfillPlan, loadedAt: string): State {
 
 /** The state of another try for users who failed. */
 function againFrom(state: State): State {
-  const again = withoutPull(state).map(([connection]) => connection);
+  const again = [...new Set(withoutPull(state).map(([pull]) => pull.split(' ').slice(0, 2).join(' ')))];
   const stay = Object.entries(state.without).filter(([, { status }]) => status === 'not_connected');
   // Only pulls that failed or were not made are made again.
   const pulls = again.length === 0 ? {} : { again, triggered: {}, checked: false, followed: false };
   return { ...state, ...pulls, without: Object.fromEntries(stay), written: false };
 }
 
-function withoutPull({ without }: State): [connection: string, why: Without][] {
+function withoutPull({ without }: State): [pull: string, why: Without][] {
   return Object.entries(without).filter(([, { status }]) => status !== 'not_connected');
 }
 

@@ -1,3 +1,4 @@
+import { jsonOrSame } from '../../lib/parsed.ts';
 import { ElementScanner } from '../../tables/ndjson/elements.ts';
 import {
   LONGEST_ELEMENT,
@@ -5,27 +6,21 @@ import {
   type ShapeProgress,
   type ShapeTextOptions,
 } from '../../tables/ndjson/shape-text.ts';
+import { GROUPS, MEAL, tablesOf, type HistoryResource } from '../resources.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { ServiceError } from '../service/errors.ts';
-import { saysError, saysMore } from '../service/shape.ts';
-import { jsonOrSame } from '../../lib/parsed.ts';
+import { cursorOf, saysError, saysMore } from '../service/shape.ts';
 import type { Task } from './plan.ts';
 
-/** The tables of a document: one for the elements of its list, and those nested in them. */
-export const MEAL_TABLES = ['meals', 'meal_items'] as const;
+/** The tables of a document of meals. */
+export const MEAL_TABLES = tablesOf(MEAL);
 
-/** The resource that a backfill fetches: one document for each user and window. */
-export const RESOURCE = {
-  /** In the service's list of pulls. */
-  pull: 'meal',
-  /** The document's list. */
-  list: 'meals',
-  operation: 'meal summary',
-} as const;
+/** A group has the samples of a page, each of which becomes a row. */
+const LONGEST_GROUP = 8 * LONGEST_ELEMENT;
 
-export interface ShapeMealsOptions extends Omit<
+export interface ShapeDocumentOptions extends Omit<
   ShapeTextOptions,
-  'tables' | 'onList' | 'onMember' | 'signal'
+  'tables' | 'list' | 'groups' | 'onList' | 'onMember' | 'onDocument' | 'signal'
 > {
   /** Also gets the elements of the list, before it is known whether the document is whole. */
   readonly onElements?: OnElements | undefined;
@@ -33,65 +28,142 @@ export interface ShapeMealsOptions extends Omit<
 }
 
 /**
- * Fetches the document of a user and a window, and shapes it into rows. When it throws, the rows that were written have to be
- * discarded: an answer that is not one whole document does not say what there is.
+ * Fetches a resource of a user and a window, page by page, and shapes it into rows. When it throws, the rows that were written have
+ * to be discarded: an answer that is not whole does not say what there is.
  * @throws ServiceError, `answer_malformed` for such an answer; what `shapeText` throws
  */
 export async function shapeDocument(
   service: ServiceClient,
-  { user, provider, start, end }: Omit<Task, 'index'>,
-  { onElements, ...options }: ShapeMealsOptions,
+  task: Omit<Task, 'index'>,
+  { onElements, ...options }: ShapeDocumentOptions,
 ): Promise<ShapeProgress> {
-  const range = { start, end, ...(provider === null ? {} : { provider }) };
-  const answer = await service.users.meals(user, range, { signal: options.signal });
-  const document = notEmpty(answer, user);
-  let hasList = false;
-  const beside: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
-  const shaped = await shapeText(onElements === undefined ? document : handingOver(document, onElements), {
-    ...options,
-    tables: MEAL_TABLES,
-    onList: (name) => (hasList ||= name === RESOURCE.list),
-    onMember: (name, value) => (beside[name] = jsonOrSame(value)),
-    onReject: (reject) => {
-      // These concern the whole document, not a row.
-      if (reject.code === 'cut') throw malformed(user, 'was cut short');
-      if (reject.code === 'broken') throw malformed(user, `is broken: ${reject.reason}`);
-      options.onReject(reject);
+  const { user, resource } = task;
+  const pages = new Pages(service, task, options.signal);
+  const isGrouped = resource.list === GROUPS;
+  const shaped = await shapeText(
+    onElements === undefined ? pages.read() : handingOver(pages.read(), resource, onElements),
+    {
+      ...options,
+      tables: tablesOf(resource),
+      ...elementsOf(resource),
+      ...(isGrouped ? { longest: LONGEST_GROUP } : {}),
+      given: { ...options.given, user_id: user, ...(isGrouped ? { resource: resource.name } : {}) },
+      onList: (name) => pages.noteList(name),
+      onMember: (name, value) => pages.noteMember(name, value),
+      onDocument: () => pages.noteEnd(),
+      onReject: (reject) => {
+        // These concern the whole document, not a row.
+        if (reject.code === 'cut') throw malformed(task, 'was cut short');
+        if (reject.code === 'broken') throw malformed(task, `is broken: ${reject.reason}`);
+        options.onReject(reject);
+      },
     },
-  });
-  if (!hasList) throw malformed(user, `has no list ${RESOURCE.list}`);
-  const member = saysError(beside) ?? saysMore(beside);
-  if (member !== null) throw malformed(user, `has "${member}" beside its list, and may not be whole`, false);
+  );
+  pages.checkLast();
   return shaped;
 }
 
+/** Where a scanner finds the elements of a resource. */
+function elementsOf({ list }: HistoryResource): { readonly list: string; readonly groups?: string } {
+  return list === GROUPS ? { list: '', groups: list } : { list };
+}
+
+/** The answers of a task, one after the other; the scanner of their text notes what it finds in each. */
+class Pages {
+  readonly #service: ServiceClient;
+  readonly #task: Omit<Task, 'index'>;
+  readonly #signal: AbortSignal;
+  #beside: Record<string, unknown> = {};
+  #hasList = false;
+  #isWhole = false;
+
+  constructor(service: ServiceClient, task: Omit<Task, 'index'>, signal: AbortSignal) {
+    this.#service = service;
+    this.#task = task;
+    this.#signal = signal;
+  }
+
+  noteList(name: string): void {
+    this.#hasList ||= name === this.#task.resource.list;
+  }
+
+  noteMember(name: string, value: string): void {
+    this.#beside[name] = jsonOrSame(value);
+  }
+
+  noteEnd(): void {
+    this.#isWhole = true;
+  }
+
+  /** @throws ServiceError for an empty answer, and for a page that does not say what follows it */
+  async *read(): AsyncGenerator<Buffer> {
+    const { user, resource, provider, start, end } = this.#task;
+    const range = resource.range === 'none' ? {} : { start, end };
+    const followed = new Set<string>();
+    for (let cursor: string | undefined; ;) {
+      const query = { ...range, provider: provider ?? undefined, cursor };
+      this.#hasList = false;
+      this.#isWhole = false;
+      this.#beside = Object.create(null) as Record<string, unknown>;
+      let bytes = 0;
+      for await (const chunk of await this.#service.users.data(resource.path, user, query, {
+        signal: this.#signal,
+      })) {
+        bytes += (chunk as Buffer).length;
+        yield chunk as Buffer;
+      }
+      if (bytes === 0) throw malformed(this.#task, 'was empty');
+      const next =
+        resource.pages === 'none' || !this.#isWhole ? null : cursorOf({ data: [], ...this.#beside });
+      if (next === null) return;
+      this.#check();
+      if (followed.has(next))
+        throw malformed(this.#task, `names the cursor ${next} twice: it leads back`, false);
+      followed.add(next);
+      cursor = next;
+    }
+  }
+
+  /** @throws ServiceError when the last page may not be the last, or has no list */
+  checkLast(): void {
+    this.#check();
+    const more = saysMore(this.#beside);
+    if (more !== null)
+      throw malformed(this.#task, `has "${more}" beside its list, and may not be whole`, false);
+  }
+
+  #check(): void {
+    const { list } = this.#task.resource;
+    if (list !== '' && !this.#hasList) throw malformed(this.#task, `has no list ${list}`);
+    const error = saysError(this.#beside);
+    if (error !== null)
+      throw malformed(this.#task, `has "${error}" beside its list, and may not be whole`, false);
+  }
+}
+
 /** With a status: the error concerns this answer, not a service that is down. */
-function malformed(user: string, what: string, retryable = true): ServiceError {
+function malformed({ user, resource }: Omit<Task, 'index'>, what: string, retryable = true): ServiceError {
   const detail = `the answer for ${user} ${what}`;
-  const { operation } = RESOURCE;
+  const operation = resource.list === GROUPS ? `${resource.name} series` : `${resource.name} summary`;
   return new ServiceError({ code: 'answer_malformed', operation, status: 200, detail, retryable });
 }
 
-/** The same document. @throws ServiceError at its end when it has no byte */
-async function* notEmpty(document: AsyncIterable<Buffer>, user: string): AsyncGenerator<Buffer> {
-  let bytes = 0;
-  for await (const chunk of document) {
-    bytes += chunk.length;
-    yield chunk;
-  }
-  if (bytes === 0) throw malformed(user, 'was empty');
-}
-
 /** Gets the exact bytes of some elements; the next part of the document is read once it has resolved. */
-export type OnElements = (meals: readonly Buffer[]) => Promise<void>;
+export type OnElements = (elements: readonly Buffer[]) => Promise<void>;
 
 /** The same document, whose list is handed over element by element. `shapeText` reports what is not valid. */
-async function* handingOver(document: AsyncIterable<Buffer>, onElements: OnElements): AsyncGenerator<Buffer> {
+async function* handingOver(
+  document: AsyncIterable<Buffer>,
+  resource: HistoryResource,
+  onElements: OnElements,
+): AsyncGenerator<Buffer> {
+  const { list, groups } = elementsOf(resource);
   const elements: Buffer[] = [];
-  let inList = false;
+  let inList = resource.list === '';
   const scanner = new ElementScanner({
-    containers: [RESOURCE.list],
-    longest: LONGEST_ELEMENT,
+    containers: [list],
+    groups,
+    longest: groups === undefined ? LONGEST_ELEMENT : LONGEST_GROUP,
     onList: () => (inList = true),
     // A copy: the bytes are a view of a chunk.
     onElement: (bytes) => void (inList && elements.push(Buffer.from(bytes))),

@@ -5,7 +5,15 @@ import type { User } from '../service/users.ts';
 import { Checkpoint, type Triggered, type Without } from './checkpoint.ts';
 import { followPulls } from './follow.ts';
 import type { WatchOptions } from './patience.ts';
-import { connectionsOf, keyOf, usersLeft, type BackfillPlan, type Connection } from './plan.ts';
+import {
+  connectionsOf,
+  keyOf,
+  pullKeyOf,
+  resourcesIn,
+  usersLeft,
+  type BackfillPlan,
+  type Connection,
+} from './plan.ts';
 import { triggerPulls } from './trigger.ts';
 
 /** Triggers the pulls of all connections of the plan and waits for their end; once, however often the run is resumed. */
@@ -19,13 +27,19 @@ export async function pullHistory(checkpoint: Checkpoint, watch: WatchOptions): 
   const connected = all.filter((connection) => without[keyOf(connection)] === undefined);
   const processed = await triggerPulls(connected, { ...watch, checkpoint });
   const ended = endedOf(checkpoint.state.triggered);
-  await checkpoint.noteWithout(await followPulls(connected, { ...watch, processed, ended }), 'followed');
+  const followed = connected.flatMap((connection) =>
+    resourcesIn(state.plan).map((resource) => ({ ...connection, resource })),
+  );
+  await checkpoint.noteWithout(await followPulls(followed, { ...watch, processed, ended }), 'followed');
 }
 
-/** Marks of the pulls that had ended before the triggers, by connection. */
+/** Marks of the pulls that had ended before the triggers, by pull. */
 function endedOf(triggered: Readonly<Record<string, Triggered>>): ReadonlyMap<string, string> {
   const marks = Object.entries(triggered).flatMap(([provider, { ended }]) =>
-    Object.entries(ended).map(([user, mark]) => [keyOf({ user, provider }), mark] as const),
+    Object.entries(ended).map(([key, mark]) => {
+      const [user = '', name = 'meal'] = key.split(' ');
+      return [pullKeyOf({ user, provider, resource: { name } }), mark] as const;
+    }),
   );
   return new Map(marks);
 }
@@ -89,7 +103,7 @@ export interface PulledSummary {
   readonly not_connected: number;
   readonly not_pulled: number;
   /** Connections that a resumed run triggers again, `user provider`, and why. */
-  readonly unpulled: readonly (Without & { readonly connection: string })[];
+  readonly unpulled: readonly (Without & { readonly connection: string; readonly resource?: string })[];
   /** Always empty. */
   readonly files: readonly string[];
 }
@@ -114,10 +128,16 @@ export async function runTrigger({
   const checkpoint = await Checkpoint.open(output, plan, { resume, loadedAt, triggers: true });
   if (!checkpoint.state.followed) await pullHistory(checkpoint, watch);
   const connections = connectionsOf(plan).length;
+  const resources = resourcesIn(plan).length;
   const count = { failed: 0, not_connected: 0, not_pulled: 0 };
-  for (const { status } of Object.values(checkpoint.state.without)) count[status] += 1;
-  const pulled = connections - count.failed - count.not_connected - count.not_pulled;
-  const unpulled = checkpoint.withoutPull.map(([connection, why]) => ({ connection, ...why }));
+  // Without a connection, or a user, there is no pull of any resource.
+  for (const [pull, { status }] of Object.entries(checkpoint.state.without))
+    count[status] += pull.split(' ').length === 2 ? resources : 1;
+  const pulled = connections * resources - count.failed - count.not_connected - count.not_pulled;
+  const unpulled = checkpoint.withoutPull.map(([pull, why]) => {
+    const [user, provider, resource] = pull.split(' ');
+    return { connection: `${user} ${provider}`, ...(resource === undefined ? {} : { resource }), ...why };
+  });
   await checkpoint.finish(unpulled.length > 0);
   return { users: usersLeft(plan).length, connections, pulled, ...count, unpulled, files: [] };
 }

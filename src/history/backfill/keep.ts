@@ -7,16 +7,24 @@ import { cutLines } from '../../lib/lines.ts';
 import { NewFile } from '../../lib/new-file.ts';
 import { readState, writeState } from '../../lib/work-folder.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import { outcomesIn, FILES, type Kept, type Outcome, type Result, type Rows } from './outcomes.ts';
-import { keyOf, tasksOf, type BackfillPlan } from './plan.ts';
+import {
+  countRows,
+  filesOf,
+  outcomesIn,
+  type Kept,
+  type Outcome,
+  type Result,
+  type Rows,
+} from './outcomes.ts';
+import { pullKeyOf, tasksOf, type BackfillPlan } from './plan.ts';
 
 /** Says which rows are kept; once it is there, the files of the earlier run are not read again. */
 const KEPT = 'kept.json';
 const LINE_FEED = Buffer.from('\n');
 
 /**
- * Copies, from the files in the output folder, the rows of users of whom this run could not fetch all, and not more than is there:
- * a service in trouble must not empty good files. Done once for a run, before it changes these files.
+ * Copies, from the files in the output folder, the rows of users of whom this run could not fetch all, and not more than is there,
+ * and of whom the service lists nothing: a service in trouble must not empty good files. Done once for a run, before it changes these files.
  * @throws MillraceError rows_missing when the files lack rows
  */
 export async function keepRows(
@@ -24,15 +32,19 @@ export async function keepRows(
   plan: BackfillPlan,
   checkpoint: Checkpoint,
   results: ReadonlyMap<number, Result>,
+  acceptsEmpty: boolean,
 ): Promise<Kept> {
   const folder = checkpoint.runFolder;
   const known = readState(folder, KEPT) as Readonly<Record<string, Rows>> | null;
   if (known !== null) return new Map(Object.entries(known).map(([index, rows]) => [Number(index), rows]));
   const before = outcomesIn(output) ?? [];
-  const { kept, owners } = chosen(before, fetchedOf(plan, results));
+  const { kept, owners } = chosen(before, fetchedOf(plan, results, acceptsEmpty));
   if (kept.size > 0)
-    for (const { name, column } of FILES) {
-      const pieces = before.map((line, at) => ({ rows: line[column], owner: owners[at] as number | null }));
+    for (const { name, column } of filesOf(plan)) {
+      const pieces = before.map(({ rows }, at) => ({
+        rows: rows[column] ?? 0,
+        owner: owners[at] as number | null,
+      }));
       await copyRows(join(output, `${name}.ndjson`), pieces, (owner) => keptFile(checkpoint, owner, name));
     }
   await writeState(folder, KEPT, Object.fromEntries(kept));
@@ -44,23 +56,31 @@ export function keptFile(checkpoint: Checkpoint, owner: number, name: string): s
   return join(checkpoint.taskFolder(owner), `kept-${name}.ndjson`);
 }
 
-/** What a run has fetched for a user and provider. */
+/** What a run has fetched of a resource of a user and provider. */
 interface Fetched {
   /** Their first task. */
   readonly index: number;
-  readonly meals: number;
-  /** True when all of it was fetched. */
+  /** Without rejects. */
+  readonly rows: number;
+  /** True when all of it was fetched, and is to be taken. */
   readonly isWhole: boolean;
 }
 
-function fetchedOf(plan: BackfillPlan, results: ReadonlyMap<number, Result>): Map<string, Fetched> {
+function fetchedOf(
+  plan: BackfillPlan,
+  results: ReadonlyMap<number, Result>,
+  acceptsEmpty: boolean,
+): Map<string, Fetched> {
   const all = new Map<string, Fetched>();
   for (const task of tasksOf(plan)) {
-    const { index, meals, isWhole } = all.get(keyOf(task)) ?? { index: task.index, meals: 0, isWhole: true };
+    const key = pullKeyOf(task);
+    const { index, rows, isWhole } = all.get(key) ?? { index: task.index, rows: 0, isWhole: true };
     const result = results.get(task.index);
-    const has = result !== undefined && 'meals' in result;
-    all.set(keyOf(task), { index, meals: meals + (has ? result.meals : 0), isWhole: isWhole && has });
+    const has = result !== undefined && 'rows' in result;
+    all.set(key, { index, rows: rows + (has ? countRows(result.rows) : 0), isWhole: isWhole && has });
   }
+  if (!acceptsEmpty)
+    for (const [key, one] of all) if (one.rows === 0) all.set(key, { ...one, isWhole: false });
   return all;
 }
 
@@ -69,22 +89,26 @@ function chosen(
   before: readonly Outcome[],
   fetched: ReadonlyMap<string, Fetched>,
 ): { readonly kept: Map<number, Rows>; readonly owners: readonly (number | null)[] } {
-  const kept = new Map<number, { -readonly [Column in keyof Rows]: number }>();
+  const kept = new Map<number, Record<string, number>>();
   const wanting = new Map(
     [...fetched.values()].filter(({ isWhole }) => !isWhole).map((one) => [one.index, one]),
   );
   const owners = before.map((line) => {
-    const { user_id: user, provider } = line;
+    const { user_id: user, provider, resource: name } = line;
+    const pull = { user, resource: { name } };
     // This run may fetch from all providers at once what was fetched from each.
-    const owner = (fetched.get(keyOf({ user, provider })) ?? fetched.get(keyOf({ user, provider: null })))
-      ?.index;
+    const owner = (
+      fetched.get(pullKeyOf({ ...pull, provider })) ?? fetched.get(pullKeyOf({ ...pull, provider: null }))
+    )?.index;
     if (owner === undefined || !wanting.has(owner)) return null;
-    const sum = getOrMake(kept, owner, () => ({ meals: 0, meal_items: 0, rejects: 0 }));
-    for (const { column } of FILES) sum[column] += line[column];
+    const sum = getOrMake(kept, owner, (): Record<string, number> => ({}));
+    for (const [column, rows] of Object.entries(line.rows)) sum[column] = (sum[column] ?? 0) + rows;
     return owner;
   });
-  for (const [owner, { meals }] of kept)
-    if (meals === 0 || meals < (wanting.get(owner)?.meals ?? 0)) kept.delete(owner);
+  for (const [owner, rows] of kept) {
+    const count = countRows(rows);
+    if (count === 0 || count < (wanting.get(owner)?.rows ?? 0)) kept.delete(owner);
+  }
   return { kept, owners: owners.map((owner) => (owner !== null && kept.has(owner) ? owner : null)) };
 }
 

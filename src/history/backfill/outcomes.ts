@@ -1,5 +1,5 @@
 import type { Without } from './checkpoint.ts';
-import type { BackfillPlan } from './plan.ts';
+import { resourcesIn, tablesIn, type BackfillPlan } from './plan.ts';
 import type { TaskResult } from './fetch-task.ts';
 import { join } from 'node:path';
 import { isRecord } from '../../lib/is-record.ts';
@@ -7,17 +7,17 @@ import { ERASED_USER } from '../../core/erasure.ts';
 import { MillraceError } from '../../core/errors.ts';
 import { readIfThere } from '../../lib/durable.ts';
 
-/** The outcome of one user with one provider; a line of `_backfill.ndjson`. */
+/** The outcome of a resource of one user with one provider; a line of `_backfill.ndjson`, in which the rows are members. */
 export interface Outcome {
   readonly user_id: string;
+  readonly resource: string;
   readonly provider: string | null;
   /** Days, both inclusive. */
   readonly since: string;
   readonly until: string;
   readonly status: 'done' | Without['status'];
-  readonly meals: number;
-  readonly meal_items: number;
-  readonly rejects: number;
+  /** By table, and `rejects`. */
+  readonly rows: Rows;
   readonly error: string | null;
   /** The rows are those that were in the files before: this run has fetched less. */
   readonly kept?: true;
@@ -26,20 +26,26 @@ export interface Outcome {
 /** The result of a task with rows in its folder, or why it has none. */
 export type Result = TaskResult | Without;
 
-/** Numbers of rows, by file. */
-export type Rows = Pick<Outcome, 'meals' | 'meal_items' | 'rejects'>;
+/** Numbers of rows by table, and `rejects`. */
+export type Rows = Readonly<Record<string, number>>;
 
-/** The files, with the columns of their numbers of rows in an outcome and in the result of a task. */
-export const FILES: readonly {
-  readonly name: string;
-  readonly column: keyof Rows;
-  readonly said: 'meals' | 'items' | 'rejects';
-}[] = [
-  { name: 'meals', column: 'meals', said: 'meals' },
-  { name: 'meal_items', column: 'meal_items', said: 'items' },
-  { name: '_rejects', column: 'rejects', said: 'rejects' },
-];
-/** File of the outcomes, written last. */
+/** The files of a plan, with the names of their numbers of rows in an outcome. */
+export function filesOf(plan: BackfillPlan): { readonly name: string; readonly column: string }[] {
+  const tables = tablesIn(plan).map((name) => ({ name, column: name }));
+  return [...tables, { name: '_rejects', column: 'rejects' }];
+}
+
+/** The rows of a task, as an outcome counts them. */
+export function rowsOf({ rows, rejects }: TaskResult): Rows {
+  return { ...rows, rejects };
+}
+
+/** All rows, without rejects. */
+export function countRows({ rejects: _, ...rows }: Rows): number {
+  return Object.values(rows).reduce((sum, count) => sum + count, 0);
+}
+
+/** File of the outcomes, written after the tables. */
 export const OUTCOMES = '_backfill.ndjson';
 
 /** Rows kept from the files of an earlier run, by the first task of their user and provider. */
@@ -91,11 +97,13 @@ function isSame(named: string | undefined, was: string | undefined): boolean {
 function lossIn(outcomes: readonly Outcome[], { plan, isOfAll, isErased }: Fetches): string | null {
   const [users, providers] = [new Set(plan.users), new Set(plan.providers)];
   const held = outcomes.filter(
-    ({ user_id: user, meals }) => meals > 0 && user !== ERASED_USER && !isErased(user),
+    ({ user_id: user, rows }) => countRows(rows) > 0 && user !== ERASED_USER && !isErased(user),
   );
   const others = isOfAll ? 0 : new Set(held.map((one) => one.user_id)).difference(users).size;
   if (others > 0) return `of ${others} other ${others === 1 ? 'user' : 'users'}`;
-  for (const { provider, since, until } of held) {
+  const resources = new Set(resourcesIn(plan).map(({ name }) => name));
+  for (const { resource, provider, since, until } of held) {
+    if (!resources.has(resource)) return `of other resources (${resource})`;
     if (providers.size > 0 && provider === null) return 'of all providers';
     if (providers.size > 0 && !providers.has(provider ?? '')) return `of other providers (${provider})`;
     if (since < plan.since) return `from ${since}`;
@@ -126,6 +134,20 @@ export function parseOutcomes(text: string): Outcome[] {
     // The newest members.
     if (!isRecord(value) || typeof value['since'] !== 'string' || typeof value['until'] !== 'string')
       throw new SyntaxError('not a line of a backfill, or of another format');
-    return value as unknown as Outcome;
+    return outcomeOf(value);
   });
+}
+
+/** Members of a line that are numbers are rows. Lines without a resource are of meals. */
+function outcomeOf(line: Readonly<Record<string, unknown>>): Outcome {
+  const isRows = ([, value]: readonly [string, unknown]): boolean => typeof value === 'number';
+  const entries = Object.entries(line);
+  const rows = Object.fromEntries(entries.filter(isRows));
+  const others = Object.fromEntries(entries.filter((entry) => !isRows(entry)));
+  return { resource: 'meal', ...others, rows } as unknown as Outcome;
+}
+
+/** A line of `_backfill.ndjson`. */
+export function lineOf({ rows, error, kept, ...outcome }: Outcome): string {
+  return `${JSON.stringify({ ...outcome, ...rows, error, kept })}\n`;
 }

@@ -3,6 +3,7 @@ import { ERASED_USER } from '../../core/erasure.ts';
 import { MillraceError } from '../../core/errors.ts';
 import { isCalendarDay } from '../../lib/calendar-day.ts';
 import { isUuid } from '../../lib/uuid.ts';
+import { MEAL, tablesOf, type HistoryResource } from '../resources.ts';
 
 /** What a backfill fetches. Runs with equal plans make equal files. */
 export interface BackfillPlan {
@@ -13,6 +14,8 @@ export interface BackfillPlan {
   /** `YYYY-MM-DD`, both inclusive. */
   readonly since: string;
   readonly until: string;
+  /** Sorted by name, as the run began with them; absent for meals alone. */
+  readonly resources?: readonly HistoryResource[];
   /** Days of one request; 0 for one request for all days. */
   readonly windowDays: number;
   /** The users are those of this shard; absent for all of them. */
@@ -21,13 +24,14 @@ export interface BackfillPlan {
   readonly triggerOnly?: true;
 }
 
-/** One request: the document of one user, with one provider or all, in one window. */
+/** One request series: a resource of one user, with one provider or all, in one window. */
 export interface Task {
   /** Place in the plan, from 0; the order of rows in the files. */
   readonly index: number;
   readonly user: string;
+  readonly resource: HistoryResource;
   readonly provider: string | null;
-  /** As in the request. */
+  /** As in the request; not sent for a resource without a range. */
   readonly start: string;
   readonly end: string;
 }
@@ -43,6 +47,24 @@ export function keyOf({ user, provider }: Pick<Task, 'user' | 'provider'>): stri
   return `${user} ${provider ?? ''}`;
 }
 
+/** Key of the pull of one resource of a user with a provider, or with all providers. */
+export function pullKeyOf(
+  task: Pick<Task, 'user' | 'provider'> & { readonly resource: { readonly name: string } },
+): string {
+  return `${keyOf(task)} ${task.resource.name}`;
+}
+
+export function resourcesIn({
+  resources = [MEAL],
+}: Pick<BackfillPlan, 'resources'>): readonly HistoryResource[] {
+  return resources;
+}
+
+/** The tables of a plan's resources, each once. */
+export function tablesIn(plan: Pick<BackfillPlan, 'resources'>): readonly string[] {
+  return [...new Set(resourcesIn(plan).flatMap(tablesOf))];
+}
+
 const DAY = 86_400_000;
 
 /** @throws MillraceError usage, naming what is wrong */
@@ -51,21 +73,27 @@ export function makePlan(plan: BackfillPlan): BackfillPlan {
   for (const user of users) if (!isUuid(user)) throw new MillraceError('usage', `user ${user} is not a UUID`);
   const { shard } = plan;
   const own = shard === undefined ? users : users.filter((user) => isInShard(user, shard));
+  const { resources, ...others } = plan;
+  const isMeals = resources?.length === 1 && resources[0] === MEAL;
   const [since, until] = [dayOf('--since', plan.since), dayOf('--until', plan.until)];
   if (until < since)
     throw new MillraceError('usage', `--until ${plan.until} is before --since ${plan.since}`);
-  return { ...plan, users: own, providers: [...new Set(plan.providers)].toSorted() };
+  const providers = [...new Set(plan.providers)].toSorted();
+  return { ...others, users: own, providers, ...(resources === undefined || isMeals ? {} : { resources }) };
 }
 
 /** The tasks of a plan, in order. */
-export function* tasksOf({ users, providers, since, until, windowDays }: BackfillPlan): Generator<Task> {
+export function* tasksOf(plan: BackfillPlan): Generator<Task> {
+  const { users, providers } = plan;
   let index = 0;
-  const windows = windowsOf(since, until, windowDays);
+  const resources = resourcesIn(plan).map((resource) => ({ resource, windows: windowsOf(plan, resource) }));
   for (const user of users) {
-    for (const provider of providers.length === 0 ? [null] : providers) {
-      for (const { start, end } of windows) {
-        if (user !== ERASED_USER) yield { index, user, provider, start, end };
-        index += 1;
+    for (const { resource, windows } of resources) {
+      for (const provider of providers.length === 0 ? [null] : providers) {
+        for (const window of windows) {
+          if (user !== ERASED_USER) yield { index, user, resource, provider, ...window };
+          index += 1;
+        }
       }
     }
   }
@@ -82,23 +110,28 @@ export function connectionsOf(plan: BackfillPlan): Connection[] {
 }
 
 export function countTasks(plan: BackfillPlan): number {
-  const { providers, since, until, windowDays } = plan;
-  return usersLeft(plan).length * Math.max(1, providers.length) * windowsOf(since, until, windowDays).length;
+  const windows = resourcesIn(plan).map((resource) => windowsOf(plan, resource).length);
+  const requests = windows.reduce((sum, count) => sum + count, 0);
+  return usersLeft(plan).length * Math.max(1, plan.providers.length) * requests;
 }
 
 /** Fingerprint of the plan. */
 export function planId(plan: BackfillPlan): string {
-  const { users, providers, since, until, windowDays, shard, triggerOnly } = plan;
-  const text = JSON.stringify({ users, providers, since, until, windowDays, shard, triggerOnly });
+  const { users, providers, since, until, windowDays, shard, triggerOnly, resources } = plan;
+  const parts = { users, providers, since, until, windowDays, shard, triggerOnly, resources };
+  const text = JSON.stringify(parts);
   return hash('sha256', text, 'hex').slice(0, 16);
 }
 
 /** Windows that together cover every instant once. With its fractions: the service reads a bare end day as 23:59:59. */
-function windowsOf(since: string, until: string, days: number): { start: string; end: string }[] {
+function windowsOf(
+  { since, until, windowDays: days }: BackfillPlan,
+  { range }: HistoryResource,
+): { start: string; end: string }[] {
   const first = dayOf('since', since);
   const last = dayOf('until', until);
   const windows = [];
-  const step = days === 0 ? last - first + DAY : days * DAY;
+  const step = days === 0 || range === 'none' ? last - first + DAY : days * DAY;
   for (let at = first; at <= last; at += step) {
     const end = Math.min(at + step - DAY, last);
     windows.push({ start: `${textOf(at)}T00:00:00Z`, end: `${textOf(end)}T23:59:59.999999Z` });

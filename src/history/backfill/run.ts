@@ -9,9 +9,19 @@ import { assemble } from './assemble.ts';
 import { Checkpoint } from './checkpoint.ts';
 import { pullHistory } from './have-pulled.ts';
 import { keepRows } from './keep.ts';
-import type { Outcome, Result } from './outcomes.ts';
+import { type Outcome, type Result, type Rows } from './outcomes.ts';
 import type { WatchProgress } from './patience.ts';
-import { countTasks, keyOf, tasksOf, usersLeft, type BackfillPlan, type Task } from './plan.ts';
+import {
+  countTasks,
+  keyOf,
+  pullKeyOf,
+  tablesIn,
+  tasksOf,
+  usersLeft,
+  type BackfillPlan,
+  type Task,
+} from './plan.ts';
+import { unsettledPulls } from './shown-pulls.ts';
 import { finishedTask, fetchTask } from './fetch-task.ts';
 import { Silence, withTries } from './tries.ts';
 
@@ -23,6 +33,8 @@ export interface BackfillOptions {
   readonly resume: boolean;
   /** True to replace rows in the files even by fewer. Default: false. */
   readonly replaces?: boolean;
+  /** True when an empty list of the service removes rows that are in the files. Default: false. */
+  readonly acceptsEmpty?: boolean;
   /** `_loaded_at` of every row, milliseconds since the epoch. Default: the start of the run. */
   readonly loadedAt?: number | undefined;
   /** True to trigger the pulls first, and wait for them. */
@@ -43,7 +55,7 @@ export interface BackfillOptions {
 
 export type BackfillProgress =
   | WatchProgress
-  | { readonly phase: 'pull'; readonly total: number; readonly done: number; readonly meals: number }
+  | { readonly phase: 'pull'; readonly total: number; readonly done: number; readonly rows: Rows }
   | { readonly phase: 'write' };
 
 export interface BackfillSummary {
@@ -51,7 +63,11 @@ export interface BackfillSummary {
   readonly tasks: number;
   readonly meals: number;
   readonly meal_items: number;
+  /** By table. */
+  readonly rows: Rows;
   readonly rejects: number;
+  /** Rows that were kept because the service lists nothing now. */
+  readonly emptied: number;
   /** Users with an outcome `failed`, sorted. */
   readonly failed_users: readonly string[];
   /** Users whose rows were kept, as this run has fetched less; sorted. */
@@ -59,7 +75,7 @@ export interface BackfillSummary {
   /** With `trigger`: users without a connection, and users without a pull; sorted. */
   readonly not_connected_users: readonly string[];
   readonly not_pulled_users: readonly string[];
-  /** Lines of `_backfill.ndjson`, a user and provider each, by their status. */
+  /** Lines of `_backfill.ndjson`, by their status. */
   readonly outcomes: Readonly<Record<Outcome['status'], number>>;
   /** Number of connections that a resumed run triggers again. */
   readonly to_trigger: number;
@@ -91,10 +107,19 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
     throw new MillraceError('service_lost', `${error.message}; --resume continues`, { cause: error });
   }
   run.onProgress({ phase: 'write' });
-  const kept = checkpoint.state.replaces ? new Map() : await keepRows(output, plan, checkpoint, results);
-  const { outcomes, files } = await assemble(output, plan, checkpoint, { results, kept });
-  const toTrigger = checkpoint.withoutPull.length;
-  const summary = { ...summarise(plan, results, outcomes, files), to_trigger: toTrigger };
+  const acceptsEmpty = options.acceptsEmpty === true || checkpoint.state.replaces;
+  const kept = checkpoint.state.replaces
+    ? new Map()
+    : await keepRows(output, plan, checkpoint, results, acceptsEmpty);
+  const isUnsettled = await unsettledPulls(run.service, plan, run.signal);
+  const { outcomes, emptied, files } = await assemble(output, plan, checkpoint, {
+    results,
+    kept,
+    isUnsettled,
+    acceptsEmpty,
+  });
+  const toTrigger = new Set(checkpoint.withoutPull.map(([pull]) => pull.split(' ', 2).join(' '))).size;
+  const summary = { ...summarise(plan, results, outcomes, files), emptied, to_trigger: toTrigger };
   await options.onWritten?.(summary);
   // --resume fetches users who failed again.
   await checkpoint.finish(summary.outcomes.failed + summary.outcomes.not_pulled > 0);
@@ -111,14 +136,16 @@ async function pullAll(
   const stop = new AbortController();
   const signal = AbortSignal.any([run.signal, stop.signal]);
   const total = countTasks(plan);
-  let meals = 0;
+  const rows: Record<string, number> = {};
+  const isUnsettled = await unsettledPulls(service, plan, signal);
   const running: Promise<void>[] = [];
   const silence = new Silence(service, concurrency * 2);
   const one = async (task: Task): Promise<void> => {
     const result = await resultOf(task);
     results.set(task.index, result);
-    if ('meals' in result) meals += result.meals;
-    onProgress({ phase: 'pull', total, done: results.size, meals });
+    if ('rows' in result)
+      for (const [table, count] of Object.entries(result.rows)) rows[table] = (rows[table] ?? 0) + count;
+    onProgress({ phase: 'pull', total, done: results.size, rows });
   };
   const resultOf = async (task: Task): Promise<Result> => {
     const { user, provider } = task;
@@ -126,11 +153,16 @@ async function pullAll(
     // Before `without`: rows that an earlier try has fetched stay.
     const finished = finishedTask(folder);
     if (finished !== null) return finished;
-    const without = provider === null ? undefined : checkpoint.state.without[keyOf({ user, provider })];
+    const { without: all } = checkpoint.state;
+    const without = provider === null ? undefined : (all[keyOf({ user, provider })] ?? all[pullKeyOf(task)]);
     if (without !== undefined) return without;
     const given = { _loaded_at: checkpoint.state.loadedAt };
+    const settled = !isUnsettled(task);
     try {
-      const pull = () => fetchTask(service, task, folder, signal, { given });
+      const pull = () => {
+        const notes = { began_at: new Date(clock.now()).toISOString(), settled };
+        return fetchTask(service, task, folder, signal, { given, notes });
+      };
       const pulled = await withTries(pull, clock, signal, onRetry);
       await silence.note(null, signal);
       return pulled;
@@ -164,9 +196,9 @@ function summarise(
   results: ReadonlyMap<number, Result>,
   outcomes: readonly Outcome[],
   files: readonly string[],
-): Omit<BackfillSummary, 'to_trigger'> {
-  const sum = (of: 'meals' | 'meal_items' | 'rejects'): number =>
-    outcomes.reduce((total, outcome) => total + outcome[of], 0);
+): Omit<BackfillSummary, 'emptied' | 'to_trigger'> {
+  const sum = (column: string): number =>
+    outcomes.reduce((total, { rows }) => total + (rows[column] ?? 0), 0);
   const usersOf = (is: (outcome: Outcome) => boolean): string[] => [
     ...new Set(outcomes.filter(is).map(({ user_id }) => user_id)),
   ];
@@ -178,6 +210,7 @@ function summarise(
     tasks: results.size,
     meals: sum('meals'),
     meal_items: sum('meal_items'),
+    rows: Object.fromEntries(tablesIn(plan).map((table) => [table, sum(table)])),
     rejects: sum('rejects'),
     failed_users: usersOf(({ status }) => status === 'failed'),
     kept_users: usersOf(({ kept }) => kept === true),

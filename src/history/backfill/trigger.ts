@@ -4,7 +4,7 @@ import type { BulkOp } from '../service/pulls.ts';
 import { wait } from '../service/wait.ts';
 import type { Checkpoint, OpsBefore, Triggered } from './checkpoint.ts';
 import { Patience, type WatchOptions } from './patience.ts';
-import type { Connection } from './plan.ts';
+import { resourcesIn, type Connection } from './plan.ts';
 import { endedPulls } from './shown-pulls.ts';
 
 interface TriggerOptions extends WatchOptions {
@@ -51,7 +51,8 @@ async function trigger(options: TriggerOptions, provider: string, users: readonl
   const { service, checkpoint, signal } = options;
   // From an earlier try, if there was one: its trigger may have been accepted.
   const ended =
-    checkpoint.state.triggered[provider]?.ended ?? (await endedPulls(service, provider, users, signal));
+    checkpoint.state.triggered[provider]?.ended ??
+    (await endedPulls(service, provider, resourcesIn(checkpoint.state.plan), users, signal));
   const intended = { before: await opsBefore(options, provider), ended };
   await checkpoint.triggered(provider, { ...intended, outcome: 'intended' });
   const outcome = await service.bulk.trigger({ userIds: users, provider }, { signal });

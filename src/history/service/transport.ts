@@ -13,7 +13,8 @@ type QueryValue = string | number | readonly string[] | null | undefined;
 /** A request to the service. */
 export interface Call {
   readonly method: 'GET' | 'POST' | 'DELETE';
-  readonly path: PathName;
+  /** The name of an operation, or a path template. */
+  readonly path: PathName | `/${string}`;
   readonly parameters?: Readonly<Record<string, string>>;
   /** Undefined and null values are left out; a list repeats its name. */
   readonly query?: Readonly<Record<string, QueryValue>>;
@@ -26,6 +27,10 @@ export interface Call {
   readonly signal?: AbortSignal | undefined;
   /** Called with the text of an answer that is JSON. */
   readonly onText?: ((text: string) => void) | undefined;
+}
+
+function isTemplate(path: Call['path']): path is `/${string}` {
+  return path.startsWith('/');
 }
 
 type Response = Dispatcher.ResponseData;
@@ -91,7 +96,11 @@ export class Transport {
 
   /** Method and path template, which names a call without ids. */
   operation(call: Call): string {
-    return `${call.method} ${this.options.paths[call.path]}`;
+    return `${call.method} ${this.#pathOf(call)}`;
+  }
+
+  #pathOf({ path }: Call): string {
+    return isTemplate(path) ? path : this.options.paths[path];
   }
 
   /** The error for a 2xx answer that is not what the operation should return. */
@@ -136,10 +145,10 @@ export class Transport {
   }
 
   async #send(call: Call, signal: AbortSignal | undefined): Promise<Response> {
-    const { base, paths, headersTimeout, clock } = this.options;
+    const { base, headersTimeout, clock } = this.options;
     const response = await this.#pool.request({
       origin: base.origin,
-      path: base.path + fillPath(paths[call.path], call.parameters ?? {}) + queryOf(call.query ?? {}),
+      path: base.path + fillPath(this.#pathOf(call), call.parameters ?? {}) + queryOf(call.query ?? {}),
       method: call.method,
       headers: {
         accept: 'application/json',

@@ -25,12 +25,14 @@ interface UserQuery {
 }
 
 /** A bare end day is read as 23:59:59, a bare start day as 00:00:00. */
-interface MealRange {
+interface DataRange {
   /** `YYYY-MM-DD` or an ISO 8601 date-time. */
-  readonly start: string;
-  readonly end?: string;
+  readonly start?: string | undefined;
+  readonly end?: string | undefined;
   /** Provider identifier; without it, all. */
-  readonly provider?: string;
+  readonly provider?: string | undefined;
+  /** Of the page; without it, the first. */
+  readonly cursor?: string | undefined;
 }
 
 /** Users and their data. */
@@ -84,19 +86,29 @@ export class Users extends Group {
     return this.readObject<Unknown>({ method: 'GET', path: 'latestInsurance', parameters, ...options });
   }
 
-  /**
-   * A user's meals as they arrive, `{"meals":[…]}`: one document without pages, which can be very large. A failure after the first
-   * byte ends the stream with a ServiceError; the caller discards what came.
-   */
-  async meals(
+  /** A user's meals as they arrive, `{"meals":[…]}`: one document without pages. */
+  meals(
     user: string,
-    { start, end, provider }: MealRange,
+    range: DataRange & { readonly start: string },
+    options?: CallOptions,
+  ): Promise<Readable> {
+    return this.data('mealSummary', user, range, options);
+  }
+
+  /**
+   * A document of a user's data, or a page of one, as it arrives; it can be very large. A failure after the first byte ends the stream
+   * with a ServiceError; the caller discards what came.
+   */
+  async data(
+    path: Call['path'],
+    user: string,
+    { start, end, provider, cursor }: DataRange,
     options: CallOptions = {},
   ): Promise<Readable> {
-    dateRange(start, end);
+    if (start !== undefined) dateRange(start, end);
     const parameters = parametersOf(user);
-    const query = { start_date: start, end_date: end, provider: text('provider', provider) };
-    return this.transport.stream({ method: 'GET', path: 'mealSummary', parameters, query, ...options });
+    const query = { start_date: start, end_date: end, provider: text('provider', provider), cursor };
+    return this.transport.stream({ method: 'GET', path, parameters, query, ...options });
   }
 
   async #success(call: Call): Promise<Success> {

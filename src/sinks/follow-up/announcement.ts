@@ -1,10 +1,11 @@
 import { hash } from 'node:crypto';
 import type { JournalEvent } from '../../core/event.ts';
+import type { HistoryResource, Resources } from '../../history/resources.ts';
 
 /** Data of a user that can be fetched now. */
 export interface Completion {
   readonly kind: 'range';
-  readonly resource: string;
+  readonly resource: HistoryResource;
   readonly user: string;
   readonly provider: string | null;
   /** As in the event. */
@@ -27,18 +28,17 @@ export type Announcement = Completion | ChangedJob | { readonly kind: 'unreadabl
 
 const HISTORICAL = /^historical\.data\.([a-z0-9_]+)\.created$/;
 const JOB = 'lab_report.parsing_job.updated';
-/** Resources that an operation of the service reads by range. */
-const READABLE: ReadonlySet<string> = new Set(['meal']);
 
 /** @returns null for any other event; a text that says what is missing in an invalid one */
 export function readAnnouncement(
   event: Pick<JournalEvent, 'type' | 'user' | 'body'>,
+  resources: Resources,
 ): Announcement | string | null {
   const { type } = event;
   if (type === JOB) return readJob(event);
   if (!type.startsWith('historical.')) return null;
-  const resource = HISTORICAL.exec(type)?.[1];
-  if (resource === undefined || !READABLE.has(resource)) return { kind: 'unreadable', what: type };
+  const resource = resources.get(HISTORICAL.exec(type)?.[1] ?? '');
+  if (resource === undefined) return { kind: 'unreadable', what: type };
   const { user_id: user, start_date: start, end_date: end, provider, is_final } = dataOf(event);
   if (typeof user !== 'string') return 'data.user_id is missing';
   if (typeof start !== 'string' || typeof end !== 'string')
@@ -68,5 +68,5 @@ function partsOf(announcement: Completion | ChangedJob): unknown[] {
   if (announcement.kind === 'parsing_job')
     return [announcement.user, 'parsing_job', announcement.job, announcement.status];
   const { user, resource, provider, start, end, isFinal } = announcement;
-  return [user, resource, provider, start, end, ...(isFinal ? [] : ['not final'])];
+  return [user, resource.name, provider, start, end, ...(isFinal ? [] : ['not final'])];
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { SinkDescription } from '../../core/sink.ts';
 import { flag, NOT_EMPTY, text } from '../../lib/fields.ts';
+import { RESOURCE_FIELDS } from '../../history/resources.ts';
 import { PATH_FIELDS } from '../../history/service/paths.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 
@@ -15,9 +16,10 @@ const schema = z.strictObject({
   paths: z
     .strictObject({ mealSummary: PATH_FIELDS.mealSummary, parsingJob: PATH_FIELDS.parsingJob })
     .prefault({} as never),
+  resources: RESOURCE_FIELDS,
   events: flag(
     false,
-    'Whether each pulled meal also becomes an event, of the source `follow-up`, routed like any other.',
+    'Whether each pulled item, or group of samples, also becomes an event, of the source `follow-up`, routed like any other.',
   ),
 });
 

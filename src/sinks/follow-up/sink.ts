@@ -15,6 +15,7 @@ import {
 import { DONE, finishedTask, fetchTask } from '../../history/backfill/fetch-task.ts';
 import { pullReference } from '../../history/backfill/reference.ts';
 import type { Resource } from '../../history/backfill/resources.ts';
+import { resourcesWith, type Resources } from '../../history/resources.ts';
 import { ServiceClient } from '../../history/service/client.ts';
 import { ServiceError } from '../../history/service/errors.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
@@ -38,9 +39,9 @@ const SOURCE = 'follow-up';
 type Owner = Omit<Envelope, 'type'>;
 
 /**
- * Pulls what announcements name: the meals of a `historical.data.meal.created` event, exactly that range of that user and provider,
- * and the job of a `lab_report.parsing_job.updated` one. Each announcement becomes tables once, also after repetitions and restarts:
- * the folder of a pull is complete when its `done.json` is there. With `events` every meal goes into the journal too, before the pull
+ * Pulls what announcements name: the data of a `historical.data.<resource>.created` event, exactly that range of that user and
+ * provider, and the job of a `lab_report.parsing_job.updated` one. Each announcement becomes tables once, also after repetitions and restarts:
+ * the folder of a pull is complete when its `done.json` is there. With `events` every item goes into the journal too, before the pull
  * is done. Announcements that no operation reads are counted by type, and logged once.
  */
 export class FollowUpSink implements Sink {
@@ -59,14 +60,16 @@ export class FollowUpSink implements Sink {
   readonly #service: ServiceClient;
   readonly #context: SinkContext;
   readonly #events: boolean;
+  readonly #resources: Resources;
   /** Announcements that no operation reads, by event type. */
   readonly #skipped = new Tally();
   /** Running pulls, by key: a repetition waits for the first. */
   readonly #running = new Map<string, Promise<SendResult>>();
 
-  constructor({ path, events, ...service }: FollowUpOptions, context: SinkContext) {
+  constructor({ path, events, resources, ...service }: FollowUpOptions, context: SinkContext) {
     this.#folder = resolve(path);
     this.#events = events;
+    this.#resources = resourcesWith(resources);
     this.#context = context;
     // The dispatcher retries, so that `status` shows a service in trouble.
     this.#service = new ServiceClient({ ...service, attempts: 1 });
@@ -97,7 +100,7 @@ export class FollowUpSink implements Sink {
   }
 
   async #follow(event: JournalEvent, signal: AbortSignal): Promise<SendResult> {
-    const found = readAnnouncement(event);
+    const found = readAnnouncement(event, this.#resources);
     if (found === null) return DELIVERED;
     if (typeof found === 'string') return { status: 'refused', code: 'not_a_completion', reason: found };
     if (found.kind === 'unreadable') return this.#skip(found.what);
@@ -130,7 +133,7 @@ export class FollowUpSink implements Sink {
       if (finishedTask(folder) !== null) return DELIVERED;
       const done =
         found.kind === 'range'
-          ? await this.#fetchMeals(found, folder, owner, signal)
+          ? await this.#fetchRange(found, folder, owner, signal)
           : await this.#fetchJob(found, folder, owner, signal);
       log.info({ sink: name, folder, ...done }, 'follow-up pull done');
       return DELIVERED;
@@ -141,7 +144,7 @@ export class FollowUpSink implements Sink {
     }
   }
 
-  async #fetchMeals(
+  async #fetchRange(
     completion: Completion,
     folder: string,
     { team, clientUser }: Owner,
@@ -151,12 +154,12 @@ export class FollowUpSink implements Sink {
     const _loaded_at = new Date(this.#context.clock.now()).toISOString();
     let events = 0;
     const onElements = async (pulled: readonly Buffer[]): Promise<void> => {
-      await this.#journal(pulled, owner);
+      await this.#journal(completion.resource.name, pulled, owner);
       events += pulled.length;
     };
     const extras = { given: { ...idsOf(owner), _loaded_at }, ...(this.#events ? { onElements } : {}) };
-    const { meals, rejects } = await fetchTask(this.#service, completion, folder, signal, extras);
-    return { meals, rejects, events };
+    const { rows, rejects } = await fetchTask(this.#service, completion, folder, signal, extras);
+    return { ...rows, rejects, events };
   }
 
   async #fetchJob(
@@ -180,14 +183,14 @@ export class FollowUpSink implements Sink {
     return { ...summary.rows, rejects: summary.rejects };
   }
 
-  async #journal(meals: readonly Buffer[], owner: Owner): Promise<void> {
+  async #journal(resource: string, items: readonly Buffer[], owner: Owner): Promise<void> {
     const { inlet, clock } = this.#context;
-    if (inlet === undefined) throw new Error('there is no journal to put the meals into');
+    if (inlet === undefined) throw new Error('there is no journal to put the events into');
     const fields = inlet.fields();
     const now = clock.now();
     await inlet.take(
       SOURCE,
-      meals.map((meal) => toEvent(meal, owner, fields, now)),
+      items.map((item) => toEvent(resource, item, owner, fields, now)),
     );
   }
 }
@@ -198,32 +201,31 @@ function idsOf({ team, user, clientUser }: Owner): Readonly<Record<string, strin
   return Object.fromEntries(Object.entries(ids).filter((pair): pair is [string, string] => pair[1] !== null));
 }
 
-/** Type of the events made of pulled meals: the same as of those that the service sends by itself. */
-const MEAL_TYPE = 'daily.data.meal.created';
-
 /**
- * The event of one meal: its exact bytes in the service's envelope. The id is a hash of the content: the same meal, pulled again,
- * is the same event, and a changed meal is another.
+ * The event of one item, or of one group of samples: its exact bytes in the service's envelope, of the type of the events that the
+ * service sends by itself. The id is a hash of the content: the same item, pulled again, is the same event, and a changed one is
+ * another.
  * @param now milliseconds since the epoch
  */
 function toEvent(
-  meal: Buffer,
+  resource: string,
+  item: Buffer,
   { team, user, clientUser }: Owner,
   fields: ReturnType<Inlet['fields']>,
   now: number,
 ): IncomingMessage {
   const json = JSON.stringify;
-  const before = `{${json(fields.type)}:${json(MEAL_TYPE)},"data":`;
+  const before = `{${json(fields.type)}:${json(`daily.data.${resource}.created`)},"data":`;
   const after = [
     [fields.team, team],
     [fields.user, user],
     [fields.clientUser, clientUser],
   ].map(([name, value]) => `,${json(name)}:${json(value)}`);
-  const id = hash('sha256', Buffer.concat([Buffer.from(json([team, user])), meal]), 'hex').slice(0, 32);
+  const id = hash('sha256', Buffer.concat([Buffer.from(json([team, user])), item]), 'hex').slice(0, 32);
   return {
-    body: Buffer.concat([Buffer.from(before), meal, Buffer.from(`${after.join('')}}`)]),
+    body: Buffer.concat([Buffer.from(before), item, Buffer.from(`${after.join('')}}`)]),
     encoding: null,
-    properties: { 'idempotency-key': `meal_${id}` },
+    properties: { 'idempotency-key': `${resource}_${id}` },
     receivedAt: now,
   };
 }

@@ -21,6 +21,8 @@ const EMPTY = Buffer.alloc(0);
 export interface ElementOptions {
   /** Members of a top-level object whose array holds the elements. */
   readonly containers: readonly string[];
+  /** Member of a top-level object whose value is an object of arrays that hold the elements. */
+  readonly groups?: string | undefined;
   /** Bytes above which an element is rejected. */
   readonly longest: number;
   /** True when the text is known to be NDJSON; otherwise its first line shows it. */
@@ -31,8 +33,10 @@ export interface ElementOptions {
    * @returns index of the comma or bracket after it; 0 when it is not valid or not all in the chunk: then it is an element
    */
   take?(at: number, offset: number): number;
-  /** The document has a container of this name. */
+  /** The document has a container, or groups, of this name. */
   onList?(name: string): void;
+  /** A top-level object has ended. */
+  onDocument?(): void;
   /** A member beside a container, with the beginning of its value: of an object or a list only the bracket. */
   onMember?(name: string, value: string): void;
   /** An element without white space around it: a view that is valid until the call returns. `offset` counts bytes of text. */
@@ -69,8 +73,9 @@ export class ElementScanner {
   #covered = 0;
   /** The last byte between elements of an array was a comma: an element has to follow. */
   #comma = false;
-  /** Brackets around an element: 1 in the container of an object. */
-  #outside: 0 | 1 = 0;
+  /** Brackets around an element: 1 in the container of an object, 2 in groups. */
+  #outside: 0 | 1 | 2 = 0;
+  #inGroups = false;
   /** The last top-level object was an element and had no line break inside. */
   #onOneLine = false;
   #broken = { offset: 0, reason: '' };
@@ -126,6 +131,7 @@ export class ElementScanner {
     if (c === LINE_FEED && this.#onOneLine) this.#mode = 'lines';
     if (c <= 0x20 || c === BYTE_ORDER_MARK[this.#before + at]) return at + 1;
     this.#outside = 0;
+    this.#inGroups = false;
     this.#onOneLine = c === OPEN_BRACE;
     if (c === OPEN_BRACKET) {
       this.#enterArray();
@@ -144,6 +150,15 @@ export class ElementScanner {
     this.#start = -1;
     this.#comma = false;
     this.#pending.clear();
+  }
+
+  #enterGroups(name: string): void {
+    this.#inGroups = true;
+    this.#outside = 1;
+    this.#start = -1;
+    this.#onOneLine = false;
+    this.#pending.clear();
+    this.#options.onList?.(name);
   }
 
   /** In an array of elements; continues until the chunk or the array ends. */
@@ -167,7 +182,7 @@ export class ElementScanner {
         this.#comma = true;
       } else if (c === CLOSE_BRACKET) {
         if (this.#start >= 0) this.#finish(chunk, i);
-        this.#mode = outside === 1 ? 'members' : 'between';
+        this.#mode = outside > 0 ? 'members' : 'between';
       } else if (closes(c)) {
         return this.#break(chunk, i, 'a } without a {');
       }
@@ -240,11 +255,19 @@ export class ElementScanner {
           this.#enterArray();
           return i;
         }
+        if (c === OPEN_BRACKET && this.#inGroups && brackets.depth === 2) {
+          this.#outside = 2;
+          this.#enterArray();
+          return i;
+        }
+        if (isTop && c === OPEN_BRACE && member.name === this.#options.groups) this.#enterGroups(member.name);
         brackets.open(c);
       } else if (closes(c)) {
         if (!brackets.close(c)) return this.#break(chunk, i - 1, 'mismatched bracket');
+        this.#inGroups &&= brackets.depth > 1;
         if (!isTop) continue;
         member.end();
+        this.#options.onDocument?.();
         if (this.#outside === 0) this.#finish(chunk, i);
         this.#mode = 'between';
         return i;

@@ -69,7 +69,7 @@ export function closes(byte: number): boolean {
 /** Bytes of a member's name that are looked at; containers have short ones. */
 const LONGEST_NAME = 64;
 /** Bytes that are kept of the value of a member beside the container. */
-const LONGEST_VALUE = 256;
+const LONGEST_VALUE = 4096;
 
 /** The member that is being read at the top level of an object: its name, and the beginning of its value. */
 export class TopMember {

@@ -36,6 +36,10 @@ export interface ShapeTextOptions {
   readonly source?: () => string;
   /** Bytes above which an element is rejected. */
   readonly longest?: number;
+  /** Name of the list, when it is not that of the table. */
+  readonly list?: string | undefined;
+  /** Member that holds lists of documents by name, such as `groups`. */
+  readonly groups?: string | undefined;
   /** True when the text is known to be NDJSON; otherwise its first line shows it. */
   readonly lines?: boolean;
   /** Takes whole lines of NDJSON. The buffer is valid until the promise resolves. */
@@ -45,6 +49,8 @@ export interface ShapeTextOptions {
   onList?(name: string): void;
   /** A member of that object beside the list, as `ElementScanner` has it. */
   readonly onMember?: (name: string, value: string) => void;
+  /** A top-level object has ended. */
+  readonly onDocument?: () => void;
   /** Called once for each field that goes to `extra`. */
   readonly onUnknown?: OnExtraField;
   onProgress?(progress: ShapeProgress): void;
@@ -96,10 +102,12 @@ export async function shapeText(
   const padded = new PaddedChunk();
   let text: Buffer = Buffer.alloc(0);
   const scanner = new ElementScanner({
-    containers: isInner ? [name] : [name, 'data'],
+    containers: options.list !== undefined ? [options.list] : isInner ? [name] : [name, 'data'],
+    groups: options.groups,
     longest,
     lines: options.lines ?? false,
     onList: (list) => options.onList?.(list),
+    onDocument: () => options.onDocument?.(),
     ...(options.onMember === undefined ? {} : { onMember: options.onMember }),
     take: (at, offset) => {
       const end = quick?.shape(at, longest) ?? 0;

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { followPulls } from '../../../src/history/backfill/follow.ts';
+import { MEAL } from '../../../src/history/resources.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { ServiceClient } from '../../../src/history/service/client.ts';
 
@@ -19,7 +20,7 @@ function follow(...looks: readonly Readonly<Record<string, string>>[]) {
     };
   };
   return followPulls(
-    [FIRST, SECOND].map((user) => ({ user, provider: 'made_up' })),
+    [FIRST, SECOND].map((user) => ({ user, provider: 'made_up', resource: MEAL })),
     {
       service: { pulls: { status } } as unknown as ServiceClient,
       clock: systemClock,
@@ -43,5 +44,7 @@ test('a pull that one look does not show, as a page moved, is followed to its en
 
 test('a pull that is not shown any more is no longer waited for', async () => {
   const without = await follow(RUNNING, { [FIRST]: 'success' });
-  expect(without).toEqual({ [`${SECOND} made_up`]: { status: 'not_pulled', reason: expect.any(String) } });
+  expect(without).toEqual({
+    [`${SECOND} made_up meal`]: { status: 'not_pulled', reason: expect.any(String) },
+  });
 });

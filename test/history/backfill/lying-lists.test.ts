@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { fetchTask } from '../../../src/history/backfill/fetch-task.ts';
+import { MEAL } from '../../../src/history/resources.ts';
 import { ServiceClient } from '../../../src/history/service/client.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { answering, idsOf, read } from './listing.ts';
@@ -98,7 +99,7 @@ test('what a page has twice are two rows', async () => {
 test('an answer without a byte does not say that there are no meals', async () => {
   const env = await answering(() => '');
   const service = new ServiceClient({ baseUrl: env['MILLRACE_SERVICE_BASE_URL'] ?? '', apiKey: 'made-up' });
-  const task = { user: id(1), provider: null, start: '2026-01-01', end: '2026-01-02' };
+  const task = { user: id(1), resource: MEAL, provider: null, start: '2026-01-01', end: '2026-01-02' };
   const pulled = fetchTask(service, task, await temporaryFolder(), AbortSignal.timeout(60_000));
   await expect(pulled).rejects.toThrow('was empty');
 });

@@ -1,0 +1,70 @@
+import type { Outcome, Result } from './outcomes.ts';
+import { pullKeyOf, tasksOf, type BackfillPlan, type Task } from './plan.ts';
+
+/** Names the pulls that are whole; written after the tables. */
+export const PULLS = '_pulls.ndjson';
+
+/**
+ * A pull that has all that the service had: every page of every window was read, and the service says that it had got everything
+ * itself. An item of the range that is not in the table's file had gone when the pull began.
+ */
+export interface WholePull {
+  readonly user_id: string;
+  readonly resource: string;
+  /** The table of the items. */
+  readonly table: string;
+  /** null for all providers. */
+  readonly provider: string | null;
+  /** Days, both inclusive; null for a resource without a range. */
+  readonly since: string | null;
+  readonly until: string | null;
+  /** ISO 8601: what the service got later is not in the pull. */
+  readonly began_at: string;
+  readonly items: number;
+}
+
+export interface Settling {
+  /** True for a pull that the service does not call complete now. */
+  readonly isUnsettled: (task: Task) => boolean;
+  /** True when an empty list counts as whole. */
+  readonly acceptsEmpty: boolean;
+}
+
+/** The whole pulls of a run, in the order of the plan. Rejected rows make a pull incomplete. */
+export function wholePulls(
+  plan: BackfillPlan,
+  outcomes: ReadonlyMap<string, Outcome>,
+  results: ReadonlyMap<number, Result>,
+  { isUnsettled, acceptsEmpty }: Settling,
+): WholePull[] {
+  const pulls: WholePull[] = [];
+  for (const [key, tasks] of Map.groupBy(tasksOf(plan), pullKeyOf)) {
+    const outcome = outcomes.get(key);
+    const [task] = tasks;
+    if (task === undefined || outcome?.status !== 'done' || outcome.kept === true) continue;
+    const began = tasks.map(({ index }) => beganAt(results.get(index)));
+    const items = outcome.rows[task.resource.table] ?? 0;
+    if (began.includes(null) || (outcome.rows['rejects'] ?? 0) > 0 || isUnsettled(task)) continue;
+    if (items === 0 && !acceptsEmpty) continue;
+    const { name, table, range } = task.resource;
+    const days = range === 'none' ? { since: null, until: null } : { since: plan.since, until: plan.until };
+    const [began_at = ''] = began.toSorted();
+    pulls.push({
+      user_id: task.user,
+      resource: name,
+      table,
+      provider: task.provider,
+      ...days,
+      began_at: String(began_at),
+      items,
+    });
+  }
+  return pulls;
+}
+
+/** null when the task has not fetched all. */
+function beganAt(result: Result | undefined): string | null {
+  return result !== undefined && 'settled' in result && result.settled === true
+    ? (result.began_at ?? null)
+    : null;
+}
