@@ -155,19 +155,19 @@ test('a job that cannot be read stops nothing else', async () => {
 
 test('what no operation reads is confirmed, counted by type, and named in the log once', async () => {
   const { announce, sink, context, path } = await following();
-  for (const type of ['sleep', 'steps', 'sleep'].map((name) => `historical.data.${name}.created`))
+  for (const type of ['workout_stream', 'unknown', 'workout_stream'].map((name) => `historical.data.${name}.created`))
     expect(await announce(type, { start_date: '2026-01-01' })).toEqual(DELIVERED);
   expect(await announce('historical.made_up', {})).toEqual(DELIVERED);
   expect(await announce('daily.data.meal.created', {})).toEqual(DELIVERED);
   expect(Object.fromEntries(sink.skipped?.() ?? [])).toEqual({
-    'historical.data.sleep.created': 2,
-    'historical.data.steps.created': 1,
+    'historical.data.workout_stream.created': 2,
+    'historical.data.unknown.created': 1,
     'historical.made_up': 1,
   });
   const warned = context.lines.filter(({ level }) => level === 'warn');
   expect(warned.map(({ fields }) => fields['type'])).toEqual([
-    'historical.data.sleep.created',
-    'historical.data.steps.created',
+    'historical.data.workout_stream.created',
+    'historical.data.unknown.created',
     'historical.made_up',
   ]);
   expect(readdirSync(path)).toEqual([]);

@@ -59,8 +59,12 @@ test('a run again keeps the rows of those whom the service does not give now, an
   }
   service.instead = (_, user) => (user === first ? '{"meals":[]}' : null);
   const ended = await run(...ALL);
+  expect([ended.code, lastLine(ended)['emptied'], rows()]).toEqual([3, 15, allOf(service)]);
+  expect(ended.stderr).toContain('15 rows kept: the service lists nothing now; --accept-empty removes them');
+  expect((await run('--resume')).code).toBe(3);
   // What the service says there is not, is not.
-  expect([ended.code, rows()]).toEqual([0, allOf(service, service.users.slice(1))]);
+  const accepted = await run('--resume', '--accept-empty');
+  expect([accepted.code, rows()]).toEqual([0, allOf(service, service.users.slice(1))]);
 });
 
 test.each([
@@ -104,11 +108,11 @@ test('more that was fetched is taken, and less is not', async () => {
   expect(rows()[0]).toHaveLength(2);
   // The last of five days fails, and then all but the first.
   let day = 0;
-  service.instead = (path) => (path !== '/v2/user' && (day += 1) === 5 ? 404 : null);
+  service.instead = (path) => (path.startsWith('/v2/summary') && (day += 1) === 5 ? 404 : null);
   expect((await run(...ALL, ...days, '--concurrency', '1')).code).toBe(3);
   expect([rows()[0], service.mealIds().slice(0, 4)]).toEqual([service.mealIds().slice(0, 4), rows()[0]]);
   day = 0;
-  service.instead = (path) => (path !== '/v2/user' && (day += 1) > 1 ? 404 : null);
+  service.instead = (path) => (path.startsWith('/v2/summary') && (day += 1) > 1 ? 404 : null);
   expect((await run(...ALL, ...days, '--concurrency', '1')).code).toBe(3);
   expect(rows()[0]).toEqual(service.mealIds([user]).slice(0, 4));
 });

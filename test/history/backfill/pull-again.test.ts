@@ -159,8 +159,8 @@ test.each([
   const users = service.users.slice(-named).flatMap((user) => ['--user', user]);
   expect((await run(...users, ...BEGIN.slice(1), '--trigger')).code).toBe(0);
   expect(statuses()).toEqual(Array.from({ length: named }, () => 'done'));
-  // Before the trigger and after it: the first page, and each user or all pages.
-  expect(service.askedForPulls).toBe(2 * (1 + (named <= 50 ? named : 6)));
+  // Before the trigger and after it, and before the first request and after the last: the first page, and each user or all pages.
+  expect(service.askedForPulls).toBe(4 * (1 + (named <= 50 ? named : 6)));
 });
 
 test('a pull of before the trigger that one look at the list did not show is not taken for ours', async () => {
