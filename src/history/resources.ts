@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { nearest } from '../lib/nearest.ts';
-import { TABLES } from '../tables/tables.ts';
 import type { PathName } from './service/paths.ts';
 
 /** Data of users that the service answers by user and range. */
@@ -73,12 +72,16 @@ export const RESOURCES: Resources = new Map(
   ]),
 );
 
+/** Tables of items inside the documents of a table. */
+const NESTED: Readonly<Record<string, readonly string[]>> = { meals: ['meal_items'] };
+
 /** The tables that the documents of a resource are shaped into; the first is that of the documents. */
-export function tablesOf({ table }: HistoryResource): readonly string[] {
-  return TABLES.withNested(table);
+export function tablesOf({ table }: Pick<HistoryResource, 'table'>): readonly string[] {
+  return [table, ...(NESTED[table] ?? [])];
 }
 
-const TABLE_NAMES = [...TABLES.keys()];
+/** The tables that can be filled; without the definitions, which a config needs not. */
+const TABLES = [...new Set([...RESOURCES.values()].map(({ table }) => table))].toSorted();
 
 const resource = z.strictObject(
   {
@@ -96,15 +99,9 @@ const resource = z.strictObject(
         "Member of the answer that has the list. `groups` holds lists of groups of samples by provider; '' means that the answer is the only item. Default: the resource's name.",
       ),
     table: z
-      .string()
-      .refine((name) => TABLES.has(name), {
-        error: ({ input }) => {
-          const close = nearest(String(input), TABLE_NAMES);
-          return `must be a built-in table${close === undefined ? '' : `; did you mean ${close}?`}`;
-        },
-      })
+      .enum(TABLES, { error: `must be one of ${TABLES.join(', ')}` })
       .optional()
-      .describe('Table that the items become rows of: a built-in one (`millrace schema --list` names them).'),
+      .describe('Table that the items become rows of.'),
     pages: z
       .enum(['none', 'cursor'], { error: 'must be one of none, cursor' })
       .optional()

@@ -90,7 +90,7 @@ export function showPulled(io: Io, summary: PulledSummary, out: string, json: bo
 
 function countsOf(summary: BackfillSummary | ShardsSummary): string[] {
   const { users, rows, rejects, outcomes } = summary;
-  const isMeals = Object.keys(rows).every((table) => (MEAL_TABLES as readonly string[]).includes(table));
+  const isMeals = Object.keys(rows).every((table) => MEAL_TABLES.includes(table));
   const written = Object.entries(rows).map(([table, count]) => `${table} ${count}`);
   return [
     `users      ${users}`,

@@ -41,8 +41,8 @@ export function rowsOf({ rows, rejects }: TaskResult): Rows {
 }
 
 /** All rows, without rejects. */
-export function countRows({ rejects: _, ...rows }: Rows): number {
-  return Object.values(rows).reduce((sum, count) => sum + count, 0);
+export function countRows(rows: Rows): number {
+  return Object.entries(rows).reduce((sum, [column, count]) => (column === 'rejects' ? sum : sum + count), 0);
 }
 
 /** File of the outcomes, written after the tables. */
@@ -140,10 +140,9 @@ export function parseOutcomes(text: string): Outcome[] {
 
 /** Members of a line that are numbers are rows. Lines without a resource are of meals. */
 function outcomeOf(line: Readonly<Record<string, unknown>>): Outcome {
-  const isRows = ([, value]: readonly [string, unknown]): boolean => typeof value === 'number';
   const entries = Object.entries(line);
-  const rows = Object.fromEntries(entries.filter(isRows));
-  const others = Object.fromEntries(entries.filter((entry) => !isRows(entry)));
+  const rows = Object.fromEntries(entries.filter(([, value]) => typeof value === 'number'));
+  const others = Object.fromEntries(entries.filter(([, value]) => typeof value !== 'number'));
   return { resource: 'meal', ...others, rows } as unknown as Outcome;
 }
 

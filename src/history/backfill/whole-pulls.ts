@@ -42,29 +42,21 @@ export function wholePulls(
     const outcome = outcomes.get(key);
     const [task] = tasks;
     if (task === undefined || outcome?.status !== 'done' || outcome.kept === true) continue;
-    const began = tasks.map(({ index }) => beganAt(results.get(index)));
+    const began = tasks.flatMap(({ index }) => beganAt(results.get(index)) ?? []);
     const items = outcome.rows[task.resource.table] ?? 0;
-    if (began.includes(null) || (outcome.rows['rejects'] ?? 0) > 0 || isUnsettled(task)) continue;
+    if (began.length < tasks.length || (outcome.rows['rejects'] ?? 0) > 0 || isUnsettled(task)) continue;
     if (items === 0 && !acceptsEmpty) continue;
-    const { name, table, range } = task.resource;
+    const { user: user_id, provider, resource } = task;
+    const { name, table, range } = resource;
     const days = range === 'none' ? { since: null, until: null } : { since: plan.since, until: plan.until };
-    const [began_at = ''] = began.toSorted();
-    pulls.push({
-      user_id: task.user,
-      resource: name,
-      table,
-      provider: task.provider,
-      ...days,
-      began_at: String(began_at),
-      items,
-    });
+    const began_at = began.reduce((first, at) => (at < first ? at : first));
+    pulls.push({ user_id, resource: name, table, provider, ...days, began_at, items });
   }
   return pulls;
 }
 
 /** null when the task has not fetched all. */
 function beganAt(result: Result | undefined): string | null {
-  return result !== undefined && 'settled' in result && result.settled === true
-    ? (result.began_at ?? null)
-    : null;
+  if (result === undefined || 'status' in result || result.settled !== true) return null;
+  return result.began_at ?? null;
 }

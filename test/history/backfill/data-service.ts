@@ -75,8 +75,8 @@ export async function dataService(count: number): Promise<DataService> {
 export function sleepOf(user: string, days: number): Item[] {
   return Array.from({ length: days }, (_, n) => {
     const calendar_date = `2026-01-${String(n + 1).padStart(2, '0')}`;
-    const [id, date] = [`${user.slice(-4)}-sleep-${n + 1}`, `${calendar_date}T00:00:00+00:00`];
-    return { id, user_id: user, date, calendar_date, type: 'long_sleep', duration: 100 + n, source: SOURCE };
+    const own = { id: `${user.slice(-4)}-sleep-${n + 1}`, date: `${calendar_date}T00:00:00+00:00` };
+    return { ...own, user_id: user, calendar_date, type: 'long_sleep', duration: 100 + n, source: SOURCE };
   });
 }
 

@@ -1,7 +1,11 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../support/folders.ts';
 import { millrace, type Ended } from '../../support/millrace.ts';
+import { fetchTask } from '../../../src/history/backfill/fetch-task.ts';
+import { RESOURCES, type HistoryResource } from '../../../src/history/resources.ts';
+import { ServiceClient } from '../../../src/history/service/client.ts';
 import { dataService, samplesOf, sleepOf, type DataService } from './data-service.ts';
 import { lastLine, lines } from './support.ts';
 
@@ -13,6 +17,8 @@ interface Backfilled {
   readonly run: (...args: readonly string[]) => Promise<Ended>;
   /** A member of each row of a table. */
   readonly column: (table: string, name: string) => unknown[];
+  /** Lines of `_pulls.ndjson`. */
+  readonly pulls: () => Record<string, unknown>[];
 }
 
 async function backfilled(users: number): Promise<Backfilled> {
@@ -24,6 +30,7 @@ async function backfilled(users: number): Promise<Backfilled> {
     service.items.set(`${user} profile`, [{ id: `${user}-profile`, user_id: user, height: 180 }]);
   }
   const out = await temporaryFolder();
+  const pulls = join(out, '_pulls.ndjson');
   return {
     service,
     out,
@@ -33,6 +40,7 @@ async function backfilled(users: number): Promise<Backfilled> {
         cwd: out,
       }),
     column: (table, name) => lines(join(out, `${table}.ndjson`)).map((row) => row[name]),
+    pulls: () => (existsSync(pulls) ? lines(pulls) : []),
   };
 }
 
@@ -58,4 +66,195 @@ test('summaries, series and an object of each user become rows of their tables',
     { resource: 'sleep', sleep: 5 },
     { resource: 'steps', timeseries: 3 },
   ]);
+});
+
+const idsOf = (service: DataService): unknown[] =>
+  service.users.flatMap((user) => service.items.get(`${user} sleep`) ?? []).map(({ id }) => id);
+const pulled = (status: string) => ({ pulled: { sleep: { status } } });
+
+test('a resource is named as it is known; another one with the nearest', async () => {
+  const { run } = await backfilled(1);
+  for (const [name, near] of [
+    ['slep', 'sleep'],
+    ['heart_rate', 'heartrate'],
+    ['body_fat', 'body'],
+  ] as const) {
+    const ended = await run('--resource', `meal,${name}`);
+    expect([ended.code, ended.stderr]).toEqual([
+      2,
+      expect.stringContaining(`no resource ${name}; did you mean ${near}?`),
+    ]);
+  }
+  expect((await run('--resource', 'all', '--dry-run')).stdout).toContain(`"tasks":${RESOURCES.size}`);
+});
+
+test('a pull that is whole is named, with the time before its first request', async () => {
+  const { service, run, pulls } = await backfilled(1);
+  const [user_id = ''] = service.users;
+  service.pulls.set(user_id, { ...pulled('success'), not_pulled: ['workout_stream'] });
+  const first: number[] = [];
+  service.onRequest = (path) => void (path.startsWith('/v2/summary') && first.push(Date.now()));
+  expect((await run('--resource', 'sleep,profile,steps')).code).toBe(0);
+  const line = {
+    user_id,
+    provider: null,
+    since: '2026-01-01',
+    until: '2026-01-31',
+    began_at: expect.any(String) as string,
+  };
+  expect(pulls()).toEqual([
+    { ...line, resource: 'profile', table: 'profiles', items: 1, since: null, until: null },
+    { ...line, resource: 'sleep', table: 'sleep', items: 5 },
+    { ...line, resource: 'steps', table: 'timeseries', items: 3 },
+  ]);
+  expect(Date.parse(String(pulls()[0]?.['began_at']))).toBeLessThanOrEqual(Math.min(...first));
+});
+
+test.each<readonly [string, number, (service: DataService, user: string) => void]>([
+  [
+    'the service has no such user',
+    3,
+    (service) => (service.instead = (path) => (path.includes('summary') ? 404 : null)),
+  ],
+  [
+    'it answers a part',
+    3,
+    (service) => (service.instead = (path) => (path.includes('summary') ? 206 : null)),
+  ],
+  [
+    'it says that more follows',
+    3,
+    (service) => (service.instead = (path) => (path.includes('summary') ? '{"sleep":[],"next":"x"}' : null)),
+  ],
+  [
+    'it does not say what it has pulled',
+    0,
+    (service) => (service.instead = (path) => (path.includes('introspect') ? 404 : null)),
+  ],
+  ['it has not pulled', 0, (service, user) => service.pulls.set(user, { pulled: {}, not_pulled: ['sleep'] })],
+  ['its pull has failed', 0, (service, user) => service.pulls.set(user, pulled('failure'))],
+  [
+    'its pull ends while it is read',
+    0,
+    (service, user) => {
+      service.pulls.set(user, pulled('retrying'));
+      service.onRequest = (path) =>
+        void (path.includes('summary') && service.pulls.set(user, pulled('success')));
+    },
+  ],
+  [
+    'its pull begins while it is read',
+    0,
+    (service, user) => {
+      service.onRequest = (path) =>
+        void (path.includes('summary') && service.pulls.set(user, pulled('in_progress')));
+    },
+  ],
+  ['it lists nothing', 0, (service, user) => service.items.delete(`${user} sleep`)],
+])('a pull is not whole when %s', async (_, code, change) => {
+  const { service, run, pulls } = await backfilled(1);
+  change(service, service.users[0] ?? '');
+  expect([(await run('--resource', 'sleep')).code, pulls()]).toEqual([code, []]);
+});
+
+test('what has vanished goes, and what an empty list has taken stays until it is accepted', async () => {
+  const { service, run, column, pulls } = await backfilled(3);
+  const [first = '', second = '', third = ''] = service.users;
+  const before = sleepOf(first, 1).map((item) => ({ ...item, id: 'before', calendar_date: '2025-12-31' }));
+  const after = sleepOf(first, 1).map((item) => ({ ...item, id: 'after', calendar_date: '2026-02-01' }));
+  const last = sleepOf(first, 1).map((item) => ({ ...item, id: 'last', calendar_date: '2026-01-31' }));
+  service.items.set(`${first} sleep`, [...before, ...sleepOf(first, 5), ...last, ...after]);
+  expect((await run('--resource', 'sleep,steps')).code).toBe(0);
+  expect(column('sleep', 'id').slice(0, 6)).toEqual([...sleepOf(first, 5), ...last].map(({ id }) => id));
+  // The items at the edges of the range go, and one in between.
+  service.items.set(
+    `${first} sleep`,
+    sleepOf(first, 5).filter((__, n) => n !== 0 && n !== 2),
+  );
+  service.items.set(`${second} sleep`, []);
+  service.instead = (path) => (path.includes(`sleep/${third}`) ? 404 : null);
+  const ended = await run('--resource', 'sleep,steps');
+  expect([ended.code, lastLine(ended)['emptied'], ended.stderr]).toEqual([
+    3,
+    5,
+    expect.stringContaining('5 rows kept'),
+  ]);
+  service.instead = () => null;
+  const kept = [second, third].flatMap((user) => sleepOf(user, 5).map(({ id }) => id));
+  const left = (service.items.get(`${first} sleep`) ?? []).map(({ id }) => id);
+  expect(column('sleep', 'id')).toEqual([...left, ...kept]);
+  expect(column('timeseries', 'value')).toHaveLength(9);
+  expect(pulls().filter(({ table }) => table === 'sleep')).toMatchObject([{ user_id: first, items: 3 }]);
+  const accepted = await run('--resource', 'sleep,steps', '--accept-empty');
+  expect([accepted.code, column('sleep', 'id')]).toEqual([0, idsOf(service)]);
+  expect(
+    pulls()
+      .filter(({ table }) => table === 'sleep')
+      .map(({ items }) => items),
+  ).toEqual([3, 0, 5]);
+});
+
+test.each([
+  [
+    'of other users',
+    ['--resource', 'sleep'],
+    ['--user', '00000000-0000-4000-8000-000000000001', '--resource', 'sleep'],
+    'other user',
+  ],
+  [
+    'of another resource',
+    ['--resource', 'sleep,steps'],
+    ['--resource', 'sleep'],
+    'of other resources (steps)',
+  ],
+  [
+    'of another provider',
+    ['--resource', 'sleep', '--provider', 'a', '--provider', 'b'],
+    ['--resource', 'sleep', '--provider', 'a'],
+    'of other providers (b)',
+  ],
+  [
+    'of other days',
+    ['--resource', 'sleep'],
+    ['--resource', 'sleep', '--since', '2026-01-02'],
+    'from 2026-01-01',
+  ],
+])('rows %s stay: the command that does not fetch them is refused', async (_, had, asked, said) => {
+  const { service, out, column } = await backfilled(2);
+  const run = (args: readonly string[]): Promise<Ended> => {
+    const users = args.includes('--user') ? [] : ['--all-users'];
+    return millrace(['backfill', '--out', out, ...users, ...RANGE, ...args], { env: service.env, cwd: out });
+  };
+  await run(had);
+  const rows = column('sleep', 'id');
+  const ended = await run(asked);
+  expect([ended.code, ended.stderr, column('sleep', 'id')]).toEqual([2, expect.stringContaining(said), rows]);
+});
+
+test.each<readonly [string, string | number, string]>([
+  ['a page that is cut', '{"groups":{"made_up":[{"source":{},"data":[{"timestamp":"2026-01-02', 'cut short'],
+  ['a page that is cut behind its cursor', '{"next":"8","groups":{"made_up":[', 'cut short'],
+  ['a cursor that leads back', '{"groups":{},"next_cursor":"4"}', 'names the cursor 4 twice'],
+  ['a page without groups', '{"next_cursor":null}', 'has no list groups'],
+  ['a page with an error', '{"groups":{},"error":"made up"}', 'has "error" beside its list'],
+  ['an empty page', '', 'was empty'],
+  ['a page that is refused', 404, 'not_found'],
+])('%s ends a series with an error, and leaves no rows', async (_, instead, said) => {
+  const { service, out } = await backfilled(1);
+  service.instead = (_path, cursor) => (cursor === '4' ? instead : null);
+  const client = new ServiceClient({
+    baseUrl: service.env['MILLRACE_SERVICE_BASE_URL'] ?? '',
+    apiKey: 'made-up',
+  });
+  const resource = RESOURCES.get('heartrate') as HistoryResource;
+  const task = {
+    user: service.users[0] ?? '',
+    resource,
+    provider: null,
+    start: '2026-01-01',
+    end: '2026-01-31',
+  };
+  await expect(fetchTask(client, task, out, AbortSignal.timeout(60_000))).rejects.toThrow(said);
+  expect(existsSync(join(out, 'timeseries.ndjson'))).toBe(false);
+  await client.close();
 });
