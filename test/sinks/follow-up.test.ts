@@ -10,6 +10,7 @@ import type { User } from '../../src/sandbox/users.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
 import { createSink, parseOptions } from '../../src/sinks/follow-up/sink.ts';
 import { DEFAULT_FIELDS } from '../../src/receive/validate/envelope.ts';
+import { dataService, samplesOf, sleepOf, SOURCE } from '../history/backfill/data-service.ts';
 import { until } from '../support/until.ts';
 import { makeContext, signal, tempFolder } from './support.ts';
 
@@ -155,7 +156,9 @@ test('a job that cannot be read stops nothing else', async () => {
 
 test('what no operation reads is confirmed, counted by type, and named in the log once', async () => {
   const { announce, sink, context, path } = await following();
-  for (const type of ['workout_stream', 'unknown', 'workout_stream'].map((name) => `historical.data.${name}.created`))
+  for (const type of ['workout_stream', 'unknown', 'workout_stream'].map(
+    (name) => `historical.data.${name}.created`,
+  ))
     expect(await announce(type, { start_date: '2026-01-01' })).toEqual(DELIVERED);
   expect(await announce('historical.made_up', {})).toEqual(DELIVERED);
   expect(await announce('daily.data.meal.created', {})).toEqual(DELIVERED);
@@ -180,4 +183,46 @@ test('a range that is announced before it is whole is pulled again once it is', 
     expect(await announce(MEALS, { ...range, is_final })).toEqual(DELIVERED);
   expect(await announce(MEALS, range)).toEqual(DELIVERED);
   expect(readdirSync(path)).toHaveLength(2);
+});
+
+test('a summary is followed like meals, and a series group by group', async () => {
+  const service = await dataService(1);
+  const [id = ''] = service.users;
+  service.items.set(`${id} sleep`, sleepOf(id, 3));
+  service.items.set(`${id} heartrate`, samplesOf(6));
+  const path = tempFolder();
+  const resources = { hrv: { path: '/v9/{user_id}/hrv', list: 'hrv', table: 'timeseries' } };
+  const baseUrl = service.env['MILLRACE_SERVICE_BASE_URL'];
+  const options = parseOptions({ path, baseUrl, apiKey: 'x', events: true, resources });
+  const taken: Record<string, unknown>[] = [];
+  const inlet = inletThat((_source, batch) => {
+    taken.push(...batch.map(({ body }) => JSON.parse(body.toString()) as Record<string, unknown>));
+    return Promise.resolve();
+  });
+  const sink = createSink(options, { ...makeContext(), inlet });
+  onTestFinished(() => sink.close(signal));
+  await sink.open(signal);
+  const data = { user_id: id, start_date: '2026-01-01', end_date: '2026-01-31', provider: 'made_up' };
+  for (const [n, resource] of ['sleep', 'heartrate', 'hrv'].entries()) {
+    const type = `historical.data.${resource}.created`;
+    const body = Buffer.from(JSON.stringify({ event_type: type, data, user_id: id }));
+    const event = contractEvent(n, { type, team: MADE_UP_TEAM, user: id, body });
+    const [result] = await sink.send([{ event, destination: null }], signal);
+    expect(result).toMatchObject({ status: resource === 'hrv' ? 'refused' : 'delivered' });
+  }
+  expect(service.asked.at(-1)).toContain(`/v9/${id}/hrv?start_date=2026-01-01`);
+  const sleep = sleepOf(id, 3).map((item) => ({
+    event_type: 'daily.data.sleep.created',
+    data: item,
+    user_id: id,
+  }));
+  const groups = [samplesOf(6).slice(0, 4), samplesOf(6).slice(4)].map((samples) => ({
+    event_type: 'daily.data.heartrate.created',
+    data: { source: SOURCE, data: samples },
+  }));
+  expect(taken).toMatchObject([...sleep, ...groups]);
+  const rows = readdirSync(path).flatMap((key) =>
+    readdirSync(join(path, key)).filter((name) => name.endsWith('.ndjson')),
+  );
+  expect(rows.toSorted()).toEqual(['sleep.ndjson', 'timeseries.ndjson']);
 });

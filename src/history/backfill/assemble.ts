@@ -18,7 +18,7 @@ import {
   type Result,
 } from './outcomes.ts';
 import { pullKeyOf, tasksOf, type BackfillPlan } from './plan.ts';
-import { PULLS, wholePulls } from './whole-pulls.ts';
+import { PULLS, wholePulls, type Settling } from './whole-pulls.ts';
 
 const LINE_FEED = 10;
 
@@ -80,7 +80,7 @@ export async function assemble(
   return { outcomes: all, emptied, files };
 }
 
-interface AssembledResults extends Pick<Parameters<typeof wholePulls>[3], 'isUnsettled' | 'acceptsEmpty'> {
+interface AssembledResults extends Settling {
   readonly results: ReadonlyMap<number, Result>;
   readonly kept: Kept;
 }

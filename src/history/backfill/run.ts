@@ -117,6 +117,7 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
     kept,
     isUnsettled,
     acceptsEmpty,
+    loadedAt: checkpoint.state.loadedAt,
   });
   const toTrigger = new Set(checkpoint.withoutPull.map(([pull]) => pull.split(' ', 2).join(' '))).size;
   const summary = { ...summarise(plan, results, outcomes, files), emptied, to_trigger: toTrigger };

@@ -18,7 +18,7 @@ export interface WholePull {
   /** Days, both inclusive; null for a resource without a range. */
   readonly since: string | null;
   readonly until: string | null;
-  /** ISO 8601: what the service got later is not in the pull. */
+  /** ISO 8601, and `_loaded_at` of its rows unless that is in the future: what the service got later may not be in the pull. */
   readonly began_at: string;
   readonly items: number;
 }
@@ -28,6 +28,8 @@ export interface Settling {
   readonly isUnsettled: (task: Task) => boolean;
   /** True when an empty list counts as whole. */
   readonly acceptsEmpty: boolean;
+  /** `_loaded_at` of every row. */
+  readonly loadedAt: string;
 }
 
 /** The whole pulls of a run, in the order of the plan. Rejected rows make a pull incomplete. */
@@ -35,7 +37,7 @@ export function wholePulls(
   plan: BackfillPlan,
   outcomes: ReadonlyMap<string, Outcome>,
   results: ReadonlyMap<number, Result>,
-  { isUnsettled, acceptsEmpty }: Settling,
+  { isUnsettled, acceptsEmpty, loadedAt }: Settling,
 ): WholePull[] {
   const pulls: WholePull[] = [];
   for (const [key, tasks] of Map.groupBy(tasksOf(plan), pullKeyOf)) {
@@ -49,7 +51,7 @@ export function wholePulls(
     const { user: user_id, provider, resource } = task;
     const { name, table, range } = resource;
     const days = range === 'none' ? { since: null, until: null } : { since: plan.since, until: plan.until };
-    const began_at = began.reduce((first, at) => (at < first ? at : first));
+    const began_at = began.reduce((first, at) => (at < first ? at : first), loadedAt);
     pulls.push({ user_id, resource: name, table, provider, ...days, began_at, items });
   }
   return pulls;

@@ -70,6 +70,7 @@ describe('backfill', () => {
     expect(readdirSync(out).toSorted()).toEqual([
       '_backfill',
       '_backfill.ndjson',
+      '_pulls.ndjson',
       '_rejects.ndjson',
       'meal_items.ndjson',
       'meals.ndjson',

@@ -89,7 +89,7 @@ test('a resource is named as it is known; another one with the nearest', async (
 });
 
 test('a pull that is whole is named, with the time before its first request', async () => {
-  const { service, run, pulls } = await backfilled(1);
+  const { service, run, column, pulls } = await backfilled(1);
   const [user_id = ''] = service.users;
   service.pulls.set(user_id, { ...pulled('success'), not_pulled: ['workout_stream'] });
   const first: number[] = [];
@@ -108,6 +108,11 @@ test('a pull that is whole is named, with the time before its first request', as
     { ...line, resource: 'steps', table: 'timeseries', items: 3 },
   ]);
   expect(Date.parse(String(pulls()[0]?.['began_at']))).toBeLessThanOrEqual(Math.min(...first));
+  expect(column('sleep', '_loaded_at')).toEqual(
+    pulls().flatMap(({ began_at, items }) => (items === 5 ? Array(5).fill(began_at) : [])),
+  );
+  expect((await run('--resource', 'sleep', '--replace', '--loaded-at', '2999-01-01T00:00:00Z')).code).toBe(0);
+  expect(Date.parse(String(pulls()[0]?.['began_at']))).toBeLessThanOrEqual(Date.now());
 });
 
 test.each<readonly [string, number, (service: DataService, user: string) => void]>([
