@@ -170,6 +170,12 @@ describe('problems', () => {
     ],
     ['envelope: { require: [{ match: "*", feilds: [] }] }', 'did you mean envelope.require[0].fields?'],
     ['__proto__: { a: 1 }', '__proto__: is not a known key'],
+    ['service: { resources: { sleep: { pathe: /x } } }', 'did you mean service.resources.sleep.path?'],
+    ['service: { resources: { sleep: { path: /x } } }', 'service.resources.sleep.path: must start with /'],
+    ['service: { resources: { sleep: { table: sleeps } } }', 'service.resources.sleep.table: must be one of'],
+    ["service: { resources: { x: { path: '/{user_id}' } } }", 'service.resources.x.table: is needed'],
+    ['service: { resources: { X: { table: sleep } } }', 'service.resources.X: is not a name of a resource'],
+    ['service: { resources: { sleep: { pages: two } } }', 'pages: must be one of none, cursor'],
   ])('%s: %s', (line, expected) => {
     expect(failure(`${line}\n${BASE}`).lines.join('\n')).toContain(expected);
   });

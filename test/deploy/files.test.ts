@@ -231,6 +231,29 @@ test.each([
   expect({ code }, stderr).toEqual({ code: 0 });
 });
 
+test('the command line of backfill-cronjob.yaml is one: it fetches a week', async () => {
+  const { spec } = parse(textOf('kubernetes/backfill-cronjob.yaml')) as {
+    spec: { jobTemplate: { spec: PodSpec } };
+  };
+  const [container] = spec.jobTemplate.spec.template.spec.containers;
+  const bin = await temporaryFolder();
+  const main = `exec ${process.execPath} ${join(ROOT, 'src/main.ts')} "$@" --user ${USER} --dry-run --json`;
+  writeFileSync(join(bin, 'millrace'), `#!/bin/sh\n${main}\n`, { mode: 0o755 });
+  const script = container?.args[0]?.replace('--all-users', '') ?? '';
+  const { stdout, stderr } = spawnSync('sh', ['-c', script], {
+    encoding: 'utf8',
+    env: {
+      PATH: `${bin}:${process.env['PATH']}`,
+      MILLRACE_SERVICE_BASE_URL: 'http://127.0.0.1:1',
+      MILLRACE_SERVICE_API_KEY: 'x',
+    },
+  });
+  const plan = JSON.parse(stdout || '{}') as { since: string; until: string };
+  expect(Date.parse(plan.until) - Date.parse(plan.since), stderr).toBe(7 * 86_400_000);
+});
+
+const USER = '00000000-0000-4000-8000-000000000001';
+
 describe('helm', () => {
   const chart = join(DEPLOY, 'helm/millrace');
   const templates = readdirSync(join(chart, 'templates'));
