@@ -21,10 +21,10 @@ export interface DataService {
   readonly asked: string[];
 }
 
-const PAGE = 4;
 export const SOURCE = { provider: 'made_up', type: 'watch', slug: 'made_up' };
 
-export async function dataService(count: number): Promise<DataService> {
+/** @param page samples of a page */
+export async function dataService(count: number, page = 4): Promise<DataService> {
   const users = Array.from({ length: count }, (_, n) => id(n + 1));
   const answer = (url: URL): object | number | string => {
     const { pathname, searchParams: query } = url;
@@ -46,9 +46,9 @@ export async function dataService(count: number): Promise<DataService> {
     if (summary !== '') return { [summary === 'meal' ? 'meals' : summary]: inRange };
     if (series === '') return 404;
     const at = Number(cursor ?? 0);
-    const data = inRange.slice(at, at + PAGE);
+    const data = inRange.slice(at, at + page);
     const groups = data.length === 0 ? {} : { made_up: [{ source: SOURCE, data }] };
-    const next = at + PAGE < inRange.length ? String(at + PAGE) : null;
+    const next = at + page < inRange.length ? String(at + page) : null;
     return cursor === null ? { next_cursor: next, groups } : { groups, next };
   };
   const url = await serve((request, response) => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { followPulls } from '../../../src/history/backfill/follow.ts';
-import { MEAL } from '../../../src/history/resources.ts';
+import { MEAL, RESOURCES, type HistoryResource } from '../../../src/history/resources.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { ServiceClient } from '../../../src/history/service/client.ts';
 
@@ -8,6 +8,14 @@ const [FIRST, SECOND] = ['00000000-0000-4000-8000-000000000001', '00000000-0000-
 
 /** Follows two pulls of which each look shows those of a line; the last line is what all later looks show. */
 function follow(...looks: readonly Readonly<Record<string, string>>[]) {
+  return followOf([MEAL], looks);
+}
+
+function followOf(
+  resources: readonly HistoryResource[],
+  looks: readonly Readonly<Record<string, string>>[],
+  shownAs = (said: string): object => ({ meal: { status: said } }),
+) {
   let look = -1;
   const status = async () => {
     look = Math.min(look + 1, looks.length - 1);
@@ -15,12 +23,12 @@ function follow(...looks: readonly Readonly<Record<string, string>>[]) {
     return {
       data: shown.map(([user_id, said]) => ({
         user_id,
-        provider: { made_up: { pulled: { meal: { status: said } } } },
+        provider: { made_up: { pulled: shownAs(said) } },
       })),
     };
   };
   return followPulls(
-    [FIRST, SECOND].map((user) => ({ user, provider: 'made_up', resource: MEAL })),
+    [FIRST, SECOND].flatMap((user) => resources.map((resource) => ({ user, provider: 'made_up', resource }))),
     {
       service: { pulls: { status } } as unknown as ServiceClient,
       clock: systemClock,
@@ -47,4 +55,11 @@ test('a pull that is not shown any more is no longer waited for', async () => {
   expect(without).toEqual({
     [`${SECOND} made_up meal`]: { status: 'not_pulled', reason: expect.any(String) },
   });
+});
+
+test('each resource is followed to its own end', async () => {
+  const resources = ['sleep', 'steps'].flatMap((name) => RESOURCES.get(name) ?? []);
+  const shown = (said: string): object => ({ sleep: { status: 'success' }, steps: { status: said } });
+  const without = await followOf(resources, [RUNNING, { [FIRST]: 'success', [SECOND]: 'failure' }], shown);
+  expect(without).toEqual({ [`${SECOND} made_up steps`]: { status: 'failed', reason: expect.any(String) } });
 });

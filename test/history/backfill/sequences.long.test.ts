@@ -60,8 +60,8 @@ test('killed before each file that it replaces, a run again loses no row of thos
     expect([(await run(service, out, '--resume')).code, rowsIn(out)]).toEqual([0, service.mealIds()]);
     expect(existsSync(join(out, '_backfill'))).toBe(false);
   }
-  // What is kept, meals, items, rejects, outcomes, and that all is written.
-  expect([kills, rowsIn(out)]).toEqual([6, service.mealIds()]);
+  // What is kept, meals, items, rejects, outcomes, whole pulls, and that all is written.
+  expect([kills, rowsIn(out)]).toEqual([7, service.mealIds()]);
 
   function isKilledWithout(user: string, nth: number): Promise<boolean> {
     service.instead = (_, asked) => (asked === user ? 404 : null);

@@ -77,7 +77,7 @@ describe('a backfill in shards', () => {
     const mixed = await backfill(service, out, '--summary');
     expect([mixed.code, mixed.stderr]).toEqual([
       2,
-      expect.stringMatching(/shard-2-of-2.*keep each in a place/),
+      expect.stringMatching(/shard-2-of-2.*keep each in its own folder/),
     ]);
   });
 
@@ -140,7 +140,8 @@ describe('a backfill in shards', () => {
     const out = await temporaryFolder();
     const command = ['backfill', '--out', out, '--all-users', '--since', RANGE.since, '--resume', '--json'];
     const run = () => millrace([...command, '--shard', '1/1'], { env });
-    service.state.faults.next(null, {
+    // After the list of users, and that of their pulls.
+    service.state.faults.next(null, null, {
       kind: 'answer',
       status: 403,
       headers: {},
