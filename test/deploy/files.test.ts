@@ -240,14 +240,9 @@ test('the command line of backfill-cronjob.yaml is one: it fetches a week', asyn
   const main = `exec ${process.execPath} ${join(ROOT, 'src/main.ts')} "$@" --user ${USER} --dry-run --json`;
   writeFileSync(join(bin, 'millrace'), `#!/bin/sh\n${main}\n`, { mode: 0o755 });
   const script = container?.args[0]?.replace('--all-users', '') ?? '';
-  const { stdout, stderr } = spawnSync('sh', ['-c', script], {
-    encoding: 'utf8',
-    env: {
-      PATH: `${bin}:${process.env['PATH']}`,
-      MILLRACE_SERVICE_BASE_URL: 'http://127.0.0.1:1',
-      MILLRACE_SERVICE_API_KEY: 'x',
-    },
-  });
+  const env = { MILLRACE_SERVICE_BASE_URL: 'http://127.0.0.1:1', MILLRACE_SERVICE_API_KEY: 'x' };
+  const path = { PATH: `${bin}:${process.env['PATH']}` };
+  const { stdout, stderr } = spawnSync('sh', ['-c', script], { encoding: 'utf8', env: { ...env, ...path } });
   const plan = JSON.parse(stdout || '{}') as { since: string; until: string };
   expect(Date.parse(plan.until) - Date.parse(plan.since), stderr).toBe(7 * 86_400_000);
 });

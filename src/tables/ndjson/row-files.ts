@@ -15,11 +15,12 @@ const REJECTS_PIECE = 64 * 1024;
  */
 export class RowFiles {
   readonly #folder: string;
-  readonly #files: ReadonlyMap<string, NewFile>;
+  /** That of the rejects is made with the first one. */
+  readonly #files: Map<string, NewFile>;
   #rejects = '';
   #rejecting = Promise.resolve();
 
-  private constructor(folder: string, files: ReadonlyMap<string, NewFile>) {
+  private constructor(folder: string, files: Map<string, NewFile>) {
     this.#folder = folder;
     this.#files = files;
   }
@@ -47,8 +48,7 @@ export class RowFiles {
     const files = new Map<string, NewFile>();
     try {
       await mkdir(folder, { recursive: true });
-      for (const name of [...names, REJECTS])
-        files.set(name, await NewFile.create(join(folder, partOf(name))));
+      for (const name of names) files.set(name, await NewFile.create(join(folder, partOf(name))));
     } catch (error) {
       for (const file of files.values()) await file.abandon();
       throw new MillraceError('folder_unwritable', `${folder}: ${messageOf(error)}`, { cause: error });
@@ -82,27 +82,27 @@ export class RowFiles {
   #writeRejects(): void {
     const rows = Buffer.from(this.#rejects);
     this.#rejects = '';
-    this.#rejecting = this.#rejecting.then(() => this.write(REJECTS, rows));
+    this.#rejecting = this.#rejecting.then(async () => {
+      if (!this.#files.has(REJECTS))
+        this.#files.set(REJECTS, await NewFile.create(join(this.#folder, partOf(REJECTS))));
+      await this.write(REJECTS, rows);
+    });
     this.#rejecting.catch(() => undefined);
   }
 
   /** Gives the files their names, durably. Returns the paths; an empty file of rejects is removed. */
   async #finish(): Promise<string[]> {
-    this.#writeRejects();
+    if (this.#rejects !== '') this.#writeRejects();
     await this.#rejecting;
     for (const file of this.#files.values()) await file.finish();
     const paths: string[] = [];
-    for (const [name, { path: part, bytes }] of this.#files) {
+    for (const [name, { path: part }] of this.#files) {
       const path = join(this.#folder, `${name}.ndjson`);
-      if (name === REJECTS && bytes === 0) {
-        // Rejects of an earlier run may be rows now.
-        await rm(part);
-        await rm(path, { force: true });
-      } else {
-        await rename(part, path);
-        paths.push(path);
-      }
+      await rename(part, path);
+      paths.push(path);
     }
+    // Rejects of an earlier run may be rows now.
+    if (!this.#files.has(REJECTS)) await rm(join(this.#folder, `${REJECTS}.ndjson`), { force: true });
     await syncFolder(this.#folder);
     return paths;
   }

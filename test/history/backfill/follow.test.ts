@@ -59,7 +59,10 @@ test('a pull that is not shown any more is no longer waited for', async () => {
 
 test('each resource is followed to its own end', async () => {
   const resources = ['sleep', 'steps'].flatMap((name) => RESOURCES.get(name) ?? []);
-  const shown = (said: string): object => ({ sleep: { status: 'success' }, steps: { status: said } });
-  const without = await followOf(resources, [RUNNING, { [FIRST]: 'success', [SECOND]: 'failure' }], shown);
+  const looks = [RUNNING, { [FIRST]: 'success', [SECOND]: 'failure' }];
+  const without = await followOf(resources, looks, (status) => ({
+    sleep: { status: 'success' },
+    steps: { status },
+  }));
   expect(without).toEqual({ [`${SECOND} made_up steps`]: { status: 'failed', reason: expect.any(String) } });
 });

@@ -74,16 +74,10 @@ const pulled = (status: string) => ({ pulled: { sleep: { status } } });
 
 test('a resource is named as it is known; another one with the nearest', async () => {
   const { run } = await backfilled(1);
-  for (const [name, near] of [
-    ['slep', 'sleep'],
-    ['heart_rate', 'heartrate'],
-    ['body_fat', 'body'],
-  ] as const) {
-    const ended = await run('--resource', `meal,${name}`);
-    expect([ended.code, ended.stderr]).toEqual([
-      2,
-      expect.stringContaining(`no resource ${name}; did you mean ${near}?`),
-    ]);
+  const near = { slep: 'sleep', heart_rate: 'heartrate', body_fat: 'body' };
+  for (const [name, meant] of Object.entries(near)) {
+    const { code, stderr } = await run('--resource', `meal,${name}`);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(`${name}; did you mean ${meant}?`)]);
   }
   expect((await run('--resource', 'all', '--dry-run')).stdout).toContain(`"tasks":${RESOURCES.size}`);
 });
@@ -115,52 +109,36 @@ test('a pull that is whole is named, with the time before its first request', as
   expect(Date.parse(String(pulls()[0]?.['began_at']))).toBeLessThanOrEqual(Date.now());
 });
 
+/** The path has that word: its answer. */
+const at =
+  (word: string, said: number | string): DataService['instead'] =>
+  (path) =>
+    path.includes(word) ? said : null;
+
 test.each<readonly [string, number, (service: DataService, user: string) => void]>([
-  [
-    'the service has no such user',
-    3,
-    (service) => (service.instead = (path) => (path.includes('summary') ? 404 : null)),
-  ],
-  [
-    'it answers a part',
-    3,
-    (service) => (service.instead = (path) => (path.includes('summary') ? 206 : null)),
-  ],
-  [
-    'it says that more follows',
-    3,
-    (service) => (service.instead = (path) => (path.includes('summary') ? '{"sleep":[],"next":"x"}' : null)),
-  ],
-  [
-    'it does not say what it has pulled',
-    0,
-    (service) => (service.instead = (path) => (path.includes('introspect') ? 404 : null)),
-  ],
-  ['it has not pulled', 0, (service, user) => service.pulls.set(user, { pulled: {}, not_pulled: ['sleep'] })],
-  ['its pull has failed', 0, (service, user) => service.pulls.set(user, pulled('failure'))],
-  [
-    'its pull ends while it is read',
-    0,
-    (service, user) => {
-      service.pulls.set(user, pulled('retrying'));
-      service.onRequest = (path) =>
-        void (path.includes('summary') && service.pulls.set(user, pulled('success')));
-    },
-  ],
+  ['the service has no such user', 3, (service) => (service.instead = at('summary', 404))],
+  ['it answers a part', 3, (service) => (service.instead = at('summary', 206))],
+  ['it says that more follows', 3, (service) => (service.instead = at('summary', '{"sleep":[],"next":"x"}'))],
+  ['it does not say what it has pulled', 0, (service) => (service.instead = at('introspect', 404))],
+  ['it has not pulled', 0, ({ pulls }, user) => pulls.set(user, { pulled: {}, not_pulled: ['sleep'] })],
+  ['its pull has failed', 0, ({ pulls }, user) => pulls.set(user, pulled('failure'))],
+  ['its pull ends while it is read', 0, (service, user) => changing(service, user, 'retrying', 'success')],
   [
     'its pull begins while it is read',
     0,
-    (service, user) => {
-      service.onRequest = (path) =>
-        void (path.includes('summary') && service.pulls.set(user, pulled('in_progress')));
-    },
+    (service, user) => changing(service, user, 'success', 'in_progress'),
   ],
-  ['it lists nothing', 0, (service, user) => service.items.delete(`${user} sleep`)],
+  ['it lists nothing', 0, ({ items }, user) => items.delete(`${user} sleep`)],
 ])('a pull is not whole when %s', async (_, code, change) => {
   const { service, run, pulls } = await backfilled(1);
   change(service, service.users[0] ?? '');
   expect([(await run('--resource', 'sleep')).code, pulls()]).toEqual([code, []]);
 });
+
+function changing(service: DataService, user: string, before: string, after: string): void {
+  service.pulls.set(user, pulled(before));
+  service.onRequest = (path) => void (path.includes('summary') && service.pulls.set(user, pulled(after)));
+}
 
 test('what has vanished goes, and what an empty list has taken stays until it is accepted', async () => {
   const { service, run, column, pulls } = await backfilled(3);
@@ -179,11 +157,8 @@ test('what has vanished goes, and what an empty list has taken stays until it is
   service.items.set(`${second} sleep`, []);
   service.instead = (path) => (path.includes(`sleep/${third}`) ? 404 : null);
   const ended = await run('--resource', 'sleep,steps');
-  expect([ended.code, lastLine(ended)['emptied'], ended.stderr]).toEqual([
-    3,
-    5,
-    expect.stringContaining('5 rows kept'),
-  ]);
+  expect([ended.code, lastLine(ended)['emptied']]).toEqual([3, 5]);
+  expect(ended.stderr).toContain('5 rows kept');
   service.instead = () => null;
   const kept = [second, third].flatMap((user) => sleepOf(user, 5).map(({ id }) => id));
   const left = (service.items.get(`${first} sleep`) ?? []).map(({ id }) => id);
@@ -192,44 +167,27 @@ test('what has vanished goes, and what an empty list has taken stays until it is
   expect(pulls().filter(({ table }) => table === 'sleep')).toMatchObject([{ user_id: first, items: 3 }]);
   const accepted = await run('--resource', 'sleep,steps', '--accept-empty');
   expect([accepted.code, column('sleep', 'id')]).toEqual([0, idsOf(service)]);
-  expect(
-    pulls()
-      .filter(({ table }) => table === 'sleep')
-      .map(({ items }) => items),
-  ).toEqual([3, 0, 5]);
+  const counts = pulls().flatMap(({ table, items }) => (table === 'sleep' ? items : []));
+  expect(counts).toEqual([3, 0, 5]);
 });
 
 test.each([
+  ['users', 'sleep --all-users', 'sleep --user 00000000-0000-4000-8000-000000000001', 'other user'],
+  ['resources', 'sleep,steps --all-users', 'sleep --all-users', 'of other resources (steps)'],
   [
-    'of other users',
-    ['--resource', 'sleep'],
-    ['--user', '00000000-0000-4000-8000-000000000001', '--resource', 'sleep'],
-    'other user',
+    'providers',
+    'sleep --all-users --provider a --provider b',
+    'sleep --all-users --provider a',
+    'providers (b)',
   ],
-  [
-    'of another resource',
-    ['--resource', 'sleep,steps'],
-    ['--resource', 'sleep'],
-    'of other resources (steps)',
-  ],
-  [
-    'of another provider',
-    ['--resource', 'sleep', '--provider', 'a', '--provider', 'b'],
-    ['--resource', 'sleep', '--provider', 'a'],
-    'of other providers (b)',
-  ],
-  [
-    'of other days',
-    ['--resource', 'sleep'],
-    ['--resource', 'sleep', '--since', '2026-01-02'],
-    'from 2026-01-01',
-  ],
-])('rows %s stay: the command that does not fetch them is refused', async (_, had, asked, said) => {
+  ['days', 'sleep --all-users', 'sleep --all-users --since 2026-01-02', 'from 2026-01-01'],
+])('rows of other %s stay: the command that does not fetch them is refused', async (_, had, asked, said) => {
   const { service, out, column } = await backfilled(2);
-  const run = (args: readonly string[]): Promise<Ended> => {
-    const users = args.includes('--user') ? [] : ['--all-users'];
-    return millrace(['backfill', '--out', out, ...users, ...RANGE, ...args], { env: service.env, cwd: out });
-  };
+  const run = (args: string): Promise<Ended> =>
+    millrace(['backfill', '--out', out, ...RANGE, '--resource', ...args.split(' ')], {
+      env: service.env,
+      cwd: out,
+    });
   await run(had);
   const rows = column('sleep', 'id');
   const ended = await run(asked);
@@ -247,18 +205,11 @@ test.each<readonly [string, string | number, string]>([
 ])('%s ends a series with an error, and leaves no rows', async (_, instead, said) => {
   const { service, out } = await backfilled(1);
   service.instead = (_path, cursor) => (cursor === '4' ? instead : null);
-  const client = new ServiceClient({
-    baseUrl: service.env['MILLRACE_SERVICE_BASE_URL'] ?? '',
-    apiKey: 'made-up',
-  });
+  const baseUrl = service.env['MILLRACE_SERVICE_BASE_URL'] ?? '';
+  const client = new ServiceClient({ baseUrl, apiKey: 'made-up' });
+  const [user = ''] = service.users;
   const resource = RESOURCES.get('heartrate') as HistoryResource;
-  const task = {
-    user: service.users[0] ?? '',
-    resource,
-    provider: null,
-    start: '2026-01-01',
-    end: '2026-01-31',
-  };
+  const task = { user, resource, provider: null, start: '2026-01-01', end: '2026-01-31' };
   await expect(fetchTask(client, task, out, AbortSignal.timeout(60_000))).rejects.toThrow(said);
   expect(existsSync(join(out, 'timeseries.ndjson'))).toBe(false);
   await client.close();
