@@ -17,6 +17,8 @@ const TYPES: Readonly<Record<string, string>> = {
 const LISTS: Readonly<Record<string, string>> = {
   'signing.secrets': "secrets: ['${MILLRACE_SECRET}']",
   'envelope.require': 'require:\n' + requiredIds(),
+  'service.resources':
+    "# resources:\n#   made_up:\n#     { path: '/v2/timeseries/{user_id}/made_up/grouped', list: groups, table: timeseries, pages: cursor }",
   sinks: 'sinks:\n  archive: { type: files, path: ./data/archive }',
   sources:
     '# sources:\n#   hub: { type: event-hubs, connectionString: "${EVENT_HUBS}", hub: events, consumerGroup: millrace }',

@@ -135,7 +135,7 @@ export const RESOURCE_FIELDS = z
   })
   .default({})
   .describe(
-    'Resources of history that can be fetched, by name, over the built-in ones or beside them; of a built-in one only what differs.',
+    'Resources of history that can be fetched, by name, over the built-in ones or beside them; of a built-in one only what differs. Each has `path`, `list`, `table`, `pages` and `range`.',
   );
 
 /** The built-in resources with those of a config, which are valid. */

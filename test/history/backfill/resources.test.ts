@@ -4,7 +4,8 @@ import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../support/folders.ts';
 import { millrace, type Ended } from '../../support/millrace.ts';
 import { fetchTask } from '../../../src/history/backfill/fetch-task.ts';
-import { RESOURCES, type HistoryResource } from '../../../src/history/resources.ts';
+import { RESOURCES, tablesOf, type HistoryResource } from '../../../src/history/resources.ts';
+import { TABLES } from '../../../src/tables/tables.ts';
 import { ServiceClient } from '../../../src/history/service/client.ts';
 import { dataService, samplesOf, sleepOf, type DataService } from './data-service.ts';
 import { lastLine, lines } from './support.ts';
@@ -80,6 +81,7 @@ test('a resource is named as it is known; another one with the nearest', async (
     expect([code, stderr]).toEqual([2, expect.stringContaining(`${name}; did you mean ${meant}?`)]);
   }
   expect((await run('--resource', 'all', '--dry-run')).stdout).toContain(`"tasks":${RESOURCES.size}`);
+  for (const one of RESOURCES.values()) expect(tablesOf(one)).toEqual(TABLES.withNested(one.table));
 });
 
 test('a pull that is whole is named, with the time before its first request', async () => {
