@@ -8,6 +8,8 @@ import type { Guest } from './lib/attribution.ts';
 const OLDEST_NODE = 24;
 /** Variables set by `.env`, and not by the environment. */
 const fromDotEnv = new Set<string>();
+/** Variables to which `.env` gives another value than the environment. */
+const overridden = new Set<string>();
 
 if (Number.parseInt(process.versions.node, 10) >= OLDEST_NODE) await main();
 else {
@@ -41,8 +43,11 @@ async function readDotEnv(): Promise<() => void> {
   const set = (values: Iterable<readonly [string, string | undefined]>): void => {
     for (const name of fromDotEnv) Reflect.deleteProperty(process.env, name);
     fromDotEnv.clear();
+    overridden.clear();
     for (const [name, value] of values) {
-      if (process.env[name] !== undefined) continue;
+      const inEnvironment = process.env[name];
+      if (inEnvironment !== undefined && inEnvironment !== value) overridden.add(name);
+      if (inEnvironment !== undefined) continue;
       process.env[name] = value;
       fromDotEnv.add(name);
     }
@@ -160,6 +165,11 @@ function processIo(
     stdin: process.stdin,
     env: process.env,
     readEnvAgain: readDotEnv,
+    envWarnings: () =>
+      Array.from(
+        overridden,
+        (name) => `.env sets ${name}, but the environment has another value, which is used`,
+      ),
     signal,
     onHangUp: (listener) => void process.on('SIGHUP', listener),
     onUncaught: (listener) => {

@@ -17,6 +17,8 @@ export interface Io {
    * Rejects and leaves `env` unchanged when the file cannot be read.
    */
   readonly readEnvAgain?: () => Promise<() => void>;
+  /** Warnings for lines of `.env` that do not count, because `env` has another value. Absent in tests. */
+  readonly envWarnings?: () => readonly string[];
   /** Aborts on SIGINT or SIGTERM. */
   readonly signal: AbortSignal;
   /** Listens for SIGHUP, which otherwise ends the process. */

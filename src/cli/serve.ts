@@ -2,11 +2,16 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import { startApp, type App } from '../app/app.ts';
+import type { AppOptions } from '../app/system.ts';
+import type { ResolvedConfig } from '../config/config.ts';
 import { resolveConfig } from '../config/load.ts';
 import { EXIT, messageOf, MillraceError } from '../core/errors.ts';
 import { untilAborted } from '../lib/abort.ts';
+import { ownerFolder, readOwner } from '../journal/owner.ts';
 import { keepUser } from '../lib/act-as-owner.ts';
+import { isRunning } from '../lib/lock-owner.ts';
 import { Serial } from '../lib/serial.ts';
+import { formatAbout } from '../lib/units.ts';
 import { asOwner } from './as-owner.ts';
 import { usageError, type Io } from './io.ts';
 import { createLog } from './log.ts';
@@ -22,10 +27,10 @@ Examples:
 Logs to stderr, in JSON unless it is a terminal (see log.format); the line with "msg":"listening" has the actual URL. SIGTERM stops
 accepting deliveries, flushes the sinks within shutdown.deadline and exits with 0; a second SIGTERM exits at once. SIGHUP reads the
 config again: secrets, envelope, routes and sinks change without losing a request. An invalid config changes nothing. Acknowledged
-events are never lost.
+events are never lost. While another process has the journal, such as a receiver that is stopping, it waits for shutdown.deadline.
 
-Exit codes: 0 stopped by a signal, 1 failed, or another process uses something it needs, 2 usage or config, 4 the key store is an
-older copy, or its ledger was changed. After 2 and 4 a restart does not help.`;
+Exit codes: 0 stopped by a signal, 1 failed, or a command uses something it needs, 2 usage or config, or another receiver has the
+journal, 4 the key store is an older copy, or its ledger was changed. After 2 and 4 a restart does not help.`;
 
 const OPTIONS = {
   '--role <role>': oneOf(
@@ -50,6 +55,7 @@ export function serveCommand(io: Io): Command {
         throw usageError(`--role ${role} needs journal.type: kafka, where a fleet shares the journal`);
       const log = createLog(io, loaded.config.log);
       for (const warning of loaded.warnings) log.warn(warning);
+      for (const warning of io.envWarnings?.() ?? []) log.warn(warning);
       if (loaded.config.signing.scheme === 'none') {
         log.warn('signing.scheme is none: anyone who can reach the endpoint can send events');
       }
@@ -65,18 +71,21 @@ export function serveCommand(io: Io): Command {
       io.onHangUp(() => {
         if (!io.signal.aborted) void reloadNow().catch(() => undefined);
       });
-      const starting = startApp(loaded, {
+      const appOptions: AppOptions = {
         log,
         onFailure: failure.resolve,
         reload: reloadNow,
         ...(role === undefined ? {} : { role }),
-      });
+      };
+      const starting = startWhenFree(loaded, appOptions, io.signal);
       const end = new AbortController();
       const { deadline } = loaded.config.shutdown;
       const overdue = Promise.race([stopped, broken.promise])
         .then(() => pause(deadline, null, { ref: false }))
         .finally(() => end.abort());
-      const app = await Promise.race([starting, broken.promise, overdue]).catch(refuse);
+      const app = await Promise.race([starting, broken.promise, overdue]).catch((error: unknown) =>
+        refuse(error, loaded),
+      );
       if (app === null) {
         if (end.signal.aborted) log.warn('shutdown.deadline passed before the start was over; stopped');
         return io.setExit(broken.happened ? EXIT.failed : EXIT.done);
@@ -94,10 +103,47 @@ export function serveCommand(io: Io): Command {
     });
 }
 
-/** Exit code 1 for a resource in use: supervisors do not restart after 2, and the other process can end. */
-function refuse(error: unknown): never {
+/** Time that a receiver needs to close its journal after its shutdown.deadline. */
+const CLOSE_MS = 2000;
+const RETRY_MS = 200;
+
+/**
+ * Starts the app. While another process has the journal, tries again for as long as a receiver that is stopping may take.
+ * @returns null when `signal` aborts during that time
+ */
+async function startWhenFree(
+  loaded: ResolvedConfig,
+  options: AppOptions,
+  signal: AbortSignal,
+): Promise<App | null> {
+  const wait = loaded.config.shutdown.deadline + CLOSE_MS;
+  const end = performance.now() + wait;
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      return await startApp(loaded, options);
+    } catch (error) {
+      if (!isJournalHeld(error) || performance.now() > end) throw error;
+      const { code, detail } = error;
+      if (isFirst) options.log.warn({ code, detail }, `waiting up to ${formatAbout(wait)} for the journal`);
+      await pause(RETRY_MS, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return null;
+    }
+  }
+}
+
+function isJournalHeld(error: unknown): error is MillraceError {
+  return error instanceof MillraceError && error.code === 'journal_in_use';
+}
+
+/**
+ * Supervisors restart after 1, but not after 2. A command that uses the journal or a folder ends by itself: 1. Another receiver that
+ * has the journal needs a person: 2.
+ */
+function refuse(error: unknown, { config }: ResolvedConfig): never {
   if (!(error instanceof MillraceError) || !error.retryable) throw error;
-  throw new MillraceError(error.code, error.detail, { cause: error, exit: EXIT.failed });
+  const owner = isJournalHeld(error) ? readOwner(ownerFolder(config)) : null;
+  const exit = owner !== null && owner.admin !== null && isRunning(owner.pid) ? EXIT.usage : EXIT.failed;
+  throw new MillraceError(error.code, error.detail, { cause: error, exit });
 }
 
 /** Logs an uncaught error; the state is unknown then, so the receiver stops. */
@@ -121,6 +167,7 @@ async function reload(app: App, file: string | undefined, io: Io, log: Logger): 
     restoreEnv = await io.readEnvAgain?.();
     const loaded = await resolveConfig({ file, env: io.env });
     for (const warning of loaded.warnings) log.warn(warning);
+    for (const warning of io.envWarnings?.() ?? []) log.warn(warning);
     await app.reload(loaded);
   } catch (error) {
     restoreEnv?.();

@@ -86,6 +86,9 @@ test('a reload reads .env again; what the environment sets stays, and one that c
     return all.map(({ status }) => status < 300);
   };
   expect(await taken()).toEqual([true, false, true]);
+  expect(receiver.stderr.match(/\.env sets \w+, but the environment has another value/g)).toEqual([
+    '.env sets FIXED, but the environment has another value',
+  ]);
   write(second);
   expect(await receiver.reload()).toMatchObject({ msg: 'reloaded' });
   expect(await taken()).toEqual([false, true, true]);

@@ -80,7 +80,11 @@ test('what is there is never replaced without --force, and a secret not even the
   });
   expect(text(cwd, '.env').startsWith(env)).toBe(true);
   expect(text(cwd, '.env').match(/^MILLRACE_SECRET=/gm)).toHaveLength(1);
-  expect(text(cwd, 'millrace.service')).toContain(`WorkingDirectory=${cwd}\n`);
+  const unit = text(cwd, 'millrace.service');
+  expect(unit).toContain(`WorkingDirectory=${cwd}\n`);
+  // The variables of a unit would win over a changed .env at a reload.
+  expect(unit).not.toContain('EnvironmentFile');
+  expect(unit).toContain('RestartPreventExitStatus=2 4\n');
 
   const fresh = await temporaryFolder();
   expect((await millrace(['init', '--yes'], { cwd: fresh })).code).toBe(0);
@@ -118,7 +122,8 @@ test('the key that signs archives can lie elsewhere, and whatever runs millrace 
   const key = join(other, 'manifest.key');
   for (const run of ['compose', 'systemd'])
     expect((await millrace(['init', '--yes', '--force', '--run', run, '--key', key], { cwd })).code).toBe(0);
-  expect(text(cwd, 'compose.yaml')).toContain(`- '${other}:${other}'`);
+  for (const mount of [`- '${other}:${other}'`, '- ./config:/etc/millrace:ro'])
+    expect(text(cwd, 'compose.yaml')).toContain(mount);
   expect(text(cwd, 'millrace.service')).toContain(`ReadWritePaths="${cwd}" "${other}"`);
   const env = parseEnv(text(cwd, '.env')) as Record<string, string>;
   expect((await millrace(['check'], { cwd, env })).code).toBe(0);

@@ -45,7 +45,7 @@ export function checkCommand(io: Io): Command {
       const isUnset = loaded.unset.some((key) => key.startsWith('signing.secrets'));
       if (signing.secrets.length > 0 || !isUnset) createVerifier(signing);
       const { file, config: checked } = loaded;
-      const warnings = [...loaded.warnings, ...unknownNames(checked.routes)];
+      const warnings = [...loaded.warnings, ...(io.envWarnings?.() ?? []), ...unknownNames(checked.routes)];
       // Loaded late, because the tables are large.
       if (checked.tables.length > 0)
         await (await import('../../tables/tables.ts')).tablesWith(checked.tables);

@@ -92,7 +92,8 @@ services:
     env_file: .env
     ports: ['8080:8080']
     volumes:
-      - ./config/millrace.yaml:/etc/millrace/millrace.yaml:ro
+      # The folder: a file that is mounted alone keeps its old content when an editor replaces it.
+      - ./config:/etc/millrace:ro
       - data:/var/lib/millrace${folder === null ? '' : `\n      - ${single(`${folder}:${folder}`)}`}
     read_only: true
     tmpfs: [/tmp]
@@ -124,15 +125,15 @@ Type=exec
 ExecStart=${run.map(quoted).join(' ')} serve
 ExecReload=/bin/kill -HUP $MAINPID
 Environment=NODE_ENV=production
+# .env in this folder is read at the start and at each reload.
 WorkingDirectory=${escaped(folder)}
-EnvironmentFile=-${escaped(folder)}/.env
 User=${process.getuid?.() ?? 1000}
 UMask=0027
 
 Restart=always
 RestartSec=2s
-# A restart does not help against an invalid config.
-RestartPreventExitStatus=2
+# A restart does not help against an invalid config, a second receiver, or a proof that does not verify.
+RestartPreventExitStatus=2 4
 # Longer than shutdown.deadline, so that what is in flight is flushed.
 TimeoutStopSec=45s
 KillMode=mixed
