@@ -7,7 +7,7 @@ import type { Operations } from '../core/operations.ts';
 import { fromRouteRecordJson, type RouteRecordJson } from '../core/route-record.ts';
 import { ownerFolder, readOwner, isLocal } from '../journal/owner.ts';
 import { cutLines } from '../lib/lines.ts';
-import { bracketed } from '../lib/listen.ts';
+import { bracketed, callable } from '../lib/listen.ts';
 
 const TIMEOUT_MS = 30_000;
 
@@ -31,9 +31,15 @@ export class AdminClient {
     const token = owner?.token ?? config.admin.token;
     if (owner !== null && owner.admin !== null) return new AdminClient(owner.admin, token);
     // Without a local journal there may be no owner.json; the config has the address.
-    const { enabled, host, port } = config.admin;
-    if (isLocal(config) || !enabled) return null;
-    return new AdminClient(`http://${bracketed(host)}:${port}`, token);
+    if (isLocal(config) || !config.admin.enabled) return null;
+    return AdminClient.atAddress(config);
+  }
+
+  /** At the address of the config; where that takes any free port, at the one of owner.json. */
+  static atAddress(config: Config): AdminClient {
+    const { host, port, token } = config.admin;
+    const noted = port === 0 ? readOwner(ownerFolder(config))?.admin : null;
+    return new AdminClient(noted ?? callable(`http://${bracketed(host)}:${port}`), token);
   }
 
   /** @throws MillraceError receiver_unreachable when no receiver is found */
@@ -46,9 +52,12 @@ export class AdminClient {
   async isListening(): Promise<boolean> {
     try {
       const { request } = await loadHttp();
-      const { body } = await request(`${this.url}/livez`, { headersTimeout: 5000, bodyTimeout: 5000 });
+      const { statusCode, body } = await request(`${this.url}/livez`, {
+        headersTimeout: 5000,
+        bodyTimeout: 5000,
+      });
       await body.dump();
-      return true;
+      return statusCode === 200;
     } catch {
       return false;
     }

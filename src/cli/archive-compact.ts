@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { compactArchive, type CompactReport } from '../archive/compact.ts';
 import { MANIFEST } from '../core/archive.ts';
 import { EXIT } from '../core/errors.ts';
-import { formatBytes, parseBytes, parseDuration } from '../lib/units.ts';
+import { aboutBytes, parseBytes, parseDuration } from '../lib/units.ts';
 import { openProof, readProof } from '../privacy/proof/open.ts';
 import { actAsOwnerOf } from './as-owner.ts';
 import { configOf } from './config-options.ts';
@@ -75,7 +75,7 @@ async function compact(path: string, options: Options, io: Io): Promise<void> {
       onMade: (one) => {
         made.push(one);
         const verb = dryRun ? 'would join' : 'joined';
-        if (!json) printLine(io, `${verb} ${one.files} files into ${one.file}, ${one.bytes} bytes`);
+        if (!json) printLine(io, `${verb} ${one.files} files into ${one.file}, ${aboutBytes(one.bytes)}`);
       },
       onUnlisted: (file) => {
         unlisted.push(file);
@@ -98,5 +98,5 @@ function summary({ made, replaced, bytes, cleared, complete }: CompactReport, dr
   const end = complete ? '' : '; interrupted: run the same command again';
   if (made === 0) return `nothing to join${left}${end}`;
   const verb = dryRun ? 'would become' : 'became';
-  return `${plural(replaced, 'file')} ${verb} ${made}, ${formatBytes(bytes)}${left}${end}`;
+  return `${plural(replaced, 'file')} ${verb} ${made}, ${aboutBytes(bytes)}${left}${end}`;
 }

@@ -3,10 +3,10 @@ import type { Command } from 'commander';
 import { EXIT } from '../core/errors.ts';
 import type { ReceiptsStatus, ReceivingStatus, SinkStatus, SystemStatus } from '../core/operations.ts';
 import type { SinkTrouble } from '../core/sink.ts';
-import { formatBytes, formatDuration, parseDuration } from '../lib/units.ts';
-
-import { note, print, type Io, printTable } from './io.ts';
-import { withOperations } from './operations.ts';
+import { aboutBytes, aboutDuration, formatDuration, parseDuration } from '../lib/units.ts';
+import type { Config } from '../config/config.ts';
+import { AdminClient } from './admin-client.ts';
+import { note, print, printResult, type Io, printTable } from './io.ts';
 import { commandOf, type OptionsOf, readBy, special } from './options.ts';
 import { CONFIG, receiverConfigOf } from './config-options.ts';
 
@@ -16,12 +16,14 @@ Examples:
   millrace status --json | jq '.journal.cursors[] | {sink, backlog}'
 
   millrace send --count 100 && millrace status --wait 2m > /dev/null
+  millrace status --live || systemctl restart millrace
 
 BACKLOG counts the events that wait for the sink; of more than 10,000 that it has not examined yet, it includes events for others.
 BYTES is the size of the journal from the oldest of them on. Asks the running receiver, or reads the journal itself.
 
 Exit codes: 0 done, and with --wait all accepted events are delivered or dead letters; 1 there is no journal, or its owner cannot be
-asked, and with --wait events still wait after that time, at a signal, or while no receiver runs; 2 usage or config.`;
+asked, with --live it does not answer, and with --wait events still wait after that time, at a signal, or while no receiver runs;
+2 usage or config.`;
 
 /** Milliseconds between two looks of --wait. */
 const EVERY_MS = 200;
@@ -32,6 +34,8 @@ const OPTIONS = {
   '--wait [duration]': special<number | undefined>(WAIT.description, (option) =>
     WAIT.set(option).preset('60s'),
   ),
+  '--live':
+    'only ask whether a receiver answers /livez on admin.host and admin.port, such as for a health check',
   '--json': 'print one JSON document',
 };
 type Options = OptionsOf<typeof OPTIONS>;
@@ -41,9 +45,12 @@ export function statusCommand(io: Io): Command {
     .description('connections and refusals, journal, backlog and age per sink, quarantine, dead letters')
     .action(async (options: Options) => {
       const loaded = receiverConfigOf(options, io);
+      if (options.live === true) return reportLive(io, options, loaded.config);
       const { wait } = options;
       const end = performance.now() + (wait ?? 0);
       for (;;) {
+        // Loaded late: --live needs no journal.
+        const { withOperations } = await import('./operations.ts');
         const status = await withOperations(loaded, (operations) => operations.status());
         const left = wait === undefined ? [] : waiting(status);
         const isOver = status.pid === null || performance.now() >= end || io.signal.aborted;
@@ -61,6 +68,15 @@ export function statusCommand(io: Io): Command {
     });
 }
 
+/** Whether a receiver with this config answers; exit code 1 when none does. */
+async function reportLive(io: Io, options: Options, config: Config): Promise<void> {
+  const client = AdminClient.atAddress(config);
+  const { url } = client;
+  const live = await client.isListening();
+  printResult(io, options, { live, url }, `${url} ${live ? 'answers' : 'does not answer'}`);
+  if (!live) io.setExit(EXIT.failed);
+}
+
 function report(io: Io, { pid, journal, sinks, receiving, earlier }: SystemStatus): void {
   const rows = journal.cursors.map((cursor) => {
     const sink = sinks.find((candidate) => candidate.sink === cursor.sink);
@@ -68,7 +84,7 @@ function report(io: Io, { pid, journal, sinks, receiving, earlier }: SystemStatu
       cursor.sink,
       stateOf(sink) ?? (pid === null ? '-' : 'not configured'),
       String(cursor.backlog),
-      formatBytes(cursor.backlogBytes),
+      aboutBytes(cursor.backlogBytes),
       age(cursor.backlogAge),
       sink === undefined ? '-' : String(sink.held),
       sink?.lastError ?? '',
@@ -77,7 +93,7 @@ function report(io: Io, { pid, journal, sinks, receiving, earlier }: SystemStatu
   const lines = [
     `receiver     ${pid === null ? 'not running' : `running, process ${pid}`}`,
     ...(receiving === null ? [] : renderReceiving(receiving)),
-    `journal      ${journal.path}: ${journal.events} events, ${formatBytes(journal.bytes)} of ${formatBytes(journal.maxBytes)}`,
+    `journal      ${journal.path}: ${journal.events} events, ${aboutBytes(journal.bytes)} of ${aboutBytes(journal.maxBytes)}`,
     `quarantine   ${journal.quarantined}`,
     `dead letters ${journal.deadLetters}`,
     ...(journal.damaged === 0 ? [] : [`damaged      ${journal.damaged} records in the journal`]),
@@ -149,5 +165,5 @@ function renderSkipped({ sink, skipped }: SinkStatus): string[] {
 }
 
 function age(ms: number): string {
-  return ms === 0 ? '-' : formatDuration(Math.max(1000, Math.round(ms / 1000) * 1000));
+  return ms === 0 ? '-' : aboutDuration(ms);
 }

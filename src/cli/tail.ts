@@ -9,7 +9,7 @@ import {
   type TailOutcome,
   type TailRequest,
 } from '../core/tail.ts';
-import { formatBytes, parseDuration } from '../lib/units.ts';
+import { aboutBytes, parseDuration } from '../lib/units.ts';
 import { visible, visibleLines } from '../lib/visible.ts';
 import { AdminClient } from './admin-client.ts';
 import { CONFIG, type ConfigFlags, receiverConfigOf } from './config-options.ts';
@@ -175,7 +175,7 @@ function render(line: TailLine, isColoured: boolean): string {
     ...(code === undefined ? [] : [visible(code)]),
     ...(reason === undefined ? [] : [visible(reason)]),
     ...(user_id === undefined || user_id === null || sink !== undefined ? [] : [`user ${visible(user_id)}`]),
-    ...(bytes === undefined || sink !== undefined ? [] : [dim(formatBytes(bytes))]),
+    ...(bytes === undefined || sink !== undefined ? [] : [dim(aboutBytes(bytes))]),
     ...(id === undefined ? [] : [dim(id)]),
   ];
   return [parts.join('  '), ...bodyOf(line)].join('\n');

@@ -1,6 +1,7 @@
 import { formatBytes, formatDuration, parseBytes, parseDuration } from '../lib/units.ts';
 import type { LoadedConfig, ResolvedConfig } from './config.ts';
-import { mapDocument, type Mapping } from './paths.ts';
+import { isMapping, mapDocument, type Mapping } from './paths.ts';
+import { CONFIG } from './schema.ts';
 import { redact } from './redact.ts';
 import { formatTarget, type Target } from '../core/route.ts';
 import { withDefaults, scalarAt } from './keys.ts';
@@ -37,6 +38,35 @@ export function printable(
     routes: config.routes.map(({ match, to }) => ({ match, to: to.map(printTarget) })),
   };
   return redact(document, substituted);
+}
+
+/**
+ * The keys whose values are not the defaults, in the shape of a config file, redacted. Without the routes.
+ */
+export function changedKeys(loaded: LoadedConfig): Mapping {
+  const values = CONFIG.parse({});
+  const config = { ...values, signing: { ...values.signing, secrets: [], teams: [] }, routes: [] };
+  const usual = printable({ ...loaded, config, substituted: new Set() }, 'text');
+  const { routes: _, sinks, ...document } = printable(loaded, 'text');
+  const own = Object.entries(sinks as Mapping).map(([name, sink]) => [
+    name,
+    without(sink as Mapping, USUAL_SINK),
+  ]);
+  return { ...without(document, usual), sinks: Object.fromEntries(own) };
+}
+
+const USUAL_SINK: Mapping = { required: true, oversize: 'dead-letter' };
+
+/** The members whose values are not those of `usual`. */
+function without(document: Mapping, usual: Mapping): Mapping {
+  const left = Object.entries(document).flatMap(([key, value]): [string, unknown][] => {
+    const expected = usual[key];
+    if (!isMapping(value) || !isMapping(expected))
+      return JSON.stringify(value) === JSON.stringify(expected) ? [] : [[key, value]];
+    const inner = without(value, expected);
+    return Object.keys(inner).length === 0 ? [] : [[key, inner]];
+  });
+  return Object.fromEntries(left);
 }
 
 /** Each secret with its teams, as in a config file. */

@@ -1,6 +1,7 @@
 import { statfsSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import { isDiskFull } from './sqlite-errors.ts';
+import { aboutBytes } from '../lib/units.ts';
 
 const MIB = 2 ** 20;
 /** With 1 GiB free, the free space is not checked again for 100 ms: nothing can fill it in that time. */
@@ -58,9 +59,9 @@ export class Space {
     const { path, maxBytes } = this.#limits;
     this.#plentyUntil = Number.NEGATIVE_INFINITY;
     const bytes = this.bytes();
-    if (bytes >= maxBytes) return `${path} holds ${bytes} of at most ${maxBytes} bytes`;
+    if (bytes >= maxBytes) return `${path} has ${aboutBytes(bytes)} of at most ${aboutBytes(maxBytes)}`;
     const free = this.#free();
-    if (free < this.#reserve) return `the disk of ${path} has ${free} bytes left`;
+    if (free < this.#reserve) return `the disk of ${path} has ${aboutBytes(free)} left`;
     if (Math.min(maxBytes - bytes, free - this.#reserve) >= PLENTY.bytes)
       this.#plentyUntil = this.#monotonic() + PLENTY.ms;
     return null;
@@ -71,7 +72,7 @@ export class Space {
     const free = this.#free();
     // They are written twice: to the database's log, and to the database.
     if (free - 2 * bytes >= this.#reserve / 2) return null;
-    return `the disk of ${this.#limits.path} has ${free} bytes left, too few for ${bytes} more; make room on it, or drop dead letters`;
+    return `the disk of ${this.#limits.path} has ${aboutBytes(free)} left, too few for ${aboutBytes(bytes)} more; make room on it, or drop dead letters`;
   }
 
   /** Gives some free pages of the database back to a disk that is short of space. @returns whether it did */

@@ -38,7 +38,7 @@ export const optionalText = (doc: string, rules: TextRules = {}): Field<string |
 /** A list of texts, also written as one text with commas. */
 export const texts = (doc: string): Field<readonly string[]> => {
   const error = 'must be a list of texts';
-  return field('texts', z.preprocess(fromText(split), z.array(z.string({ error }), { error })), doc, []);
+  return field('texts', z.preprocess(fromText(split), z.array(anyText({}), { error })), doc, []);
 };
 
 const BOOLEAN = z.boolean({ error: 'must be true or false' });

@@ -52,6 +52,28 @@ export function formatAbout(ms: number): string {
   return formatDuration(Math.ceil(ms / unit) * unit);
 }
 
+/** A size to read, rounded: `512 B`, `1.4 KiB`, `117.7 MiB`. */
+export function aboutBytes(bytes: number): string {
+  const power = Math.min(4, Math.max(0, Math.floor(Math.log2(Math.max(1, bytes)) / 10)));
+  const count = Math.round((bytes / 2 ** (10 * power)) * 10) / 10;
+  return `${count} ${['B', 'KiB', 'MiB', 'GiB', 'TiB'][power]}`;
+}
+
+/** A duration to read, in its two largest units: `45s`, `3m 20s`, `2d 4h`; at least `1s`. */
+export function aboutDuration(ms: number): string {
+  let left = Math.max(1000, Math.round(ms / 1000) * 1000);
+  const parts: string[] = [];
+  for (const unit of ['d', 'h', 'm', 's']) {
+    const size = MILLISECONDS[unit] ?? 1;
+    const count = Math.floor(left / size);
+    left -= count * size;
+    if (count > 0) parts.push(`${count}${unit}`);
+    else if (parts.length > 0) break;
+    if (parts.length === 2) break;
+  }
+  return parts.join(' ');
+}
+
 /** @throws RangeError unless the value is `number` or `number unit`, not negative, and a safe integer once scaled */
 function scale(
   value: string | number,

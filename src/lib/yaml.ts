@@ -1,4 +1,4 @@
-import { isNode, LineCounter, parseDocument } from 'yaml';
+import { isNode, LineCounter, parseDocument, visit } from 'yaml';
 
 /** A parsed text, with the position of each value. */
 export interface YamlText {
@@ -33,18 +33,33 @@ export function parseYamlText(text: string): YamlText {
     const { line, col: column } = lines.linePos(offset);
     return { line, column };
   };
-  const faults = [...document.errors, ...document.warnings];
-  if (faults.length > 0) {
-    throw new YamlFault(
-      faults.map(({ pos: [start], message }) => `${at(start).line}:${at(start).column}: ${message}`),
-    );
-  }
+  const faults = [...document.errors, ...document.warnings].map(({ pos: [start], code, message }) => {
+    if (code === 'BAD_ALIAS')
+      return { ...at(start), message: 'a value that begins with * must be in quotes' };
+    const advice = wantsQuotes(code, text, start) ? QUOTE : code === 'BAD_DQ_ESCAPE' ? SINGLE : '';
+    return { ...at(start), message: `${message}${advice}` };
+  });
+  // Further faults of a line follow from its first.
+  const first = faults.filter(
+    ({ line }, index) => faults.findIndex((fault) => fault.line === line) === index,
+  );
+  if (first.length > 0)
+    throw new YamlFault(first.map(({ line, column, message }) => `${line}:${column}: ${message}`));
   return { value: toValue(), locate };
 
   function toValue(): unknown {
     try {
       return document.toJS({ maxAliasCount: 100 });
     } catch (error) {
+      visit(document, {
+        Alias: (_, node) => {
+          const { line, column } = at(node.range?.[0] ?? 0);
+          if (node.resolve(document) !== undefined) return;
+          throw new YamlFault([`${line}:${column}: *${node.source} names no anchor${QUOTE}`], {
+            cause: error,
+          });
+        },
+      });
       throw new YamlFault([error instanceof Error ? error.message : String(error)], { cause: error });
     }
   }
@@ -56,4 +71,14 @@ export function parseYamlText(text: string): YamlText {
     }
     return { line: null, column: null };
   }
+}
+
+const QUOTE = ': put the value in quotes';
+const SINGLE = ': put the value in single quotes';
+
+/** Whether a fault is about a character that is meant literally, such as a star, `${` inside brackets, or a colon and a space. */
+function wantsQuotes(code: string, text: string, start: number): boolean {
+  if (/^(BAD_SCALAR_START|TAG_RESOLVE_FAILED|BLOCK_IN_FLOW)$/.test(code)) return true;
+  if (code === 'BLOCK_AS_IMPLICIT_KEY') return /^[^\n]*: /.test(text.slice(start));
+  return text.slice(start - 1, start + 1) === '${' || /: [>|] $/.test(text.slice(0, start));
 }

@@ -11,9 +11,29 @@ routes: [{ match: "*", to: archive }]
 `;
 
 describe('millrace check', () => {
+  it('says that it is valid, what differs from the defaults, and the routes', async () => {
+    const text = `${GOOD}server: { port: 9000, host: 0.0.0.0 }\n`.replace(
+      'files, path',
+      'files, required: true, path',
+    );
+    const { stdout, stderr } = await run(checkCommand, ['--config', temporaryFile('c.yaml', text)]);
+    expect(stderr).toMatch(/^warning: .*MILLRACE_SECRET.*\n$/);
+    expect(stdout.replace(/^# .*c\.yaml/, '# c.yaml')).toBe(`# c.yaml: valid, with 1 warning
+server:
+  port: 9000
+sinks:
+  archive:
+    type: files
+    path: ./data/archive
+
+ROUTE      MATCH  SINK     DESTINATION
+routes[0]  *      archive
+`);
+  });
+
   it('prints the resolved config, redacted, and the route table', async () => {
     const file = temporaryFile('c.yaml', GOOD);
-    const { stdout, stderr, exit } = await run(checkCommand, ['--config', file], {
+    const { stdout, stderr, exit } = await run(checkCommand, ['--resolved', '--config', file], {
       MILLRACE_SECRET: 'whsec_' + Buffer.alloc(24, 7).toString('base64'),
     });
     expect(exit).toBe(0);
@@ -26,7 +46,7 @@ describe('millrace check', () => {
 
   it('shows the defaults of sinks and sources too', async () => {
     const text = `${GOOD}sources: { feed: { type: pubsub, project: acme-health, subscription: feed } }\n`;
-    const { stdout } = await run(checkCommand, ['--config', temporaryFile('c.yaml', text)]);
+    const { stdout } = await run(checkCommand, ['--resolved', '--config', temporaryFile('c.yaml', text)]);
     expect(parse(stdout.split('\n\n')[0] ?? '')).toMatchObject({
       sinks: {
         archive: { compress: 'gzip', rotate: { bytes: '128MiB', every: '1h' }, partitionBy: ['date'] },

@@ -6,7 +6,7 @@ import { parse, parseAllDocuments, stringify } from 'yaml';
 import { z } from 'zod';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace, ROOT } from '../support/millrace.ts';
-import { Place } from '../support/place.ts';
+import { Place, printing } from '../support/place.ts';
 import { lacksProgram, skipped } from '../support/requirements.ts';
 import { SECRET } from '../support/signed-events.ts';
 
@@ -85,12 +85,13 @@ describe('Dockerfile', () => {
   test('its health check tells a receiver that lives from one that does not', async () => {
     const [check = ''] = argumentsOf(final, 'HEALTHCHECK');
     const [program = '', ...args] = JSON.parse(check.slice(check.indexOf('['))) as string[];
-    expect(program).toBe('node');
-    const receiver = await (await Place.make()).startProcess();
-    const env = { ...process.env, MILLRACE_ADMIN_PORT: new URL(receiver.adminUrl).port };
-    expect(spawnSync(process.execPath, args, { env }).status).toBe(0);
+    expect(program).toBe('millrace');
+    const place = await Place.make();
+    const receiver = await place.start();
+    const env = { MILLRACE_CONFIG: place.config, MILLRACE_ADMIN_PORT: new URL(receiver.adminUrl).port };
+    expect(await millrace(args, { env })).toMatchObject(printing(0, `${receiver.adminUrl} answers`));
     await receiver.kill('SIGTERM');
-    expect(spawnSync(process.execPath, args, { env }).status).toBe(1);
+    expect(await millrace(args, { env })).toMatchObject(printing(1, 'does not answer'));
   });
 });
 

@@ -1,6 +1,13 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatBytes, formatDuration, parseBytes, parseDuration } from '../../src/lib/units.ts';
+import {
+  aboutBytes,
+  aboutDuration,
+  formatBytes,
+  formatDuration,
+  parseBytes,
+  parseDuration,
+} from '../../src/lib/units.ts';
 
 interface Unit {
   readonly what: string;
@@ -71,4 +78,19 @@ describe.each<Unit>([
       }),
     );
   });
+});
+
+it.each([
+  [aboutBytes, 0, '0 B'],
+  [aboutBytes, 1023, '1023 B'],
+  [aboutBytes, 1434, '1.4 KiB'],
+  [aboutBytes, 123_456_789, '117.7 MiB'],
+  [aboutBytes, 10 * 2 ** 30, '10 GiB'],
+  [aboutDuration, 12, '1s'],
+  [aboutDuration, 200_000, '3m 20s'],
+  [aboutDuration, 3_600_000, '1h'],
+  [aboutDuration, 86_461_000, '1d'],
+  [aboutDuration, 187_200_000, '2d 4h'],
+])('$0 of %i is %s', (about, value, text) => {
+  expect(about(value)).toBe(text);
 });

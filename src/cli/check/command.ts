@@ -1,18 +1,19 @@
 import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import type { LoadedConfig } from '../../config/config.ts';
-import { printable } from '../../config/print.ts';
+import { changedKeys, printable } from '../../config/print.ts';
 import { unknownNames } from '../../config/redactions.ts';
 import { EXIT } from '../../core/errors.ts';
 import { renderRoutes } from '../../deliver/routes/explain.ts';
 import { createVerifier } from '../../receive/verify/registry.ts';
 import { CONFIG, resolvedConfigOf } from '../config-options.ts';
-import { type Io, note, print, printReport, usageError } from '../io.ts';
+import { type Io, note, plural, print, printReport, usageError } from '../io.ts';
 import { commandOf, type OptionsOf } from '../options.ts';
 
 const HELP = `
 Examples:
   millrace check
+  millrace check --resolved
   millrace check --config config/examples/prefix-routes.yaml
   millrace check --json | jq .routes
   millrace check --config new.yaml --against ./data/archive
@@ -32,13 +33,16 @@ const OPTIONS = {
     'the folder or URL of an archive, or `journal`: report what this config would have done with its events',
   '--current <file>': 'the config to compare with (default: $MILLRACE_CONFIG, else config/millrace.yaml)',
   '--exit-code': 'with --against: exit with 4 when events would go elsewhere',
+  '--resolved': 'print every key with its value, the defaults too',
   '--json': 'print one JSON document: file, config (milliseconds and bytes), routes, warnings',
 };
 type Options = OptionsOf<typeof OPTIONS>;
 
 export function checkCommand(io: Io): Command {
   return commandOf('check', OPTIONS, HELP)
-    .description('validate the config; print it as resolved, without its secrets, and the route table')
+    .description(
+      'validate the config; print what differs from the defaults, without its secrets, and the route table',
+    )
     .action(async (options: Options) => {
       const loaded = await resolvedConfigOf(options, io);
       const { signing } = loaded.config;
@@ -59,10 +63,10 @@ export function checkCommand(io: Io): Command {
         print(io, JSON.stringify({ file, config, routes, warnings }, null, 2));
         return;
       }
-      print(
-        io,
-        `# ${file}, resolved\n${stringify(printable(loaded, 'text', loaded.schemas), { lineWidth: 0 })}`,
-      );
+      const all = options.resolved === true;
+      const document = all ? printable(loaded, 'text', loaded.schemas) : changedKeys(loaded);
+      const also = warnings.length === 0 ? '' : `, with ${plural(warnings.length, 'warning')}`;
+      print(io, `# ${file}: valid${also}\n${stringify(document, { lineWidth: 0 })}`);
       print(io, renderRoutes(loaded.config.routes));
     });
 }

@@ -1,5 +1,5 @@
 import { EXIT } from '../../core/errors.ts';
-import { formatDuration } from '../../lib/units.ts';
+import { aboutDuration, formatDuration } from '../../lib/units.ts';
 import { note, printResult, usageError } from '../io.ts';
 import type { RotateFlags } from './options.ts';
 import type { SecretUse } from './receiver.ts';
@@ -68,7 +68,7 @@ function whyNot(
   if ((useOf(successor)?.matches ?? 0) === 0) return 'no delivery has been signed with the new one yet';
   const quiet = Date.now() - (use.lastUsed ?? Math.max(use.since, Date.parse(record.since)));
   if (quiet >= unusedFor) return null;
-  const time = formatDuration(Math.max(1000, Math.round(quiet / 1000) * 1000));
+  const time = aboutDuration(quiet);
   const what = use.lastUsed === null ? `it has been watched for ${time} only` : `it was used ${time} ago`;
   return `${what}, and --unused-for is ${formatDuration(unusedFor)}`;
 }

@@ -1,7 +1,7 @@
 import type { Envelope } from '../../core/event.ts';
 import { leavingText, matches, matchesAll, type Route, type Target } from '../../core/route.ts';
 import { inColumns } from '../../lib/columns.ts';
-import { formatBytes } from '../../lib/units.ts';
+import { aboutBytes } from '../../lib/units.ts';
 import { visible } from '../../lib/visible.ts';
 import type { RouteTable } from './table.ts';
 
@@ -108,15 +108,11 @@ function eventRows(event: Explanation['event']): string[][] {
     ],
     ['  team', event.team ?? 'none'],
     ['  client user', event.clientUser ?? 'none'],
-    ['  size', `${event.bytes} bytes${event.bytes < 1024 ? '' : ` (${approximate(event.bytes)})`}`],
+    ['  size', `${event.bytes} bytes${event.bytes < 1024 ? '' : ` (${aboutBytes(event.bytes)})`}`],
   ];
 }
 
 function reasonOf({ reason, matches }: SkippedRule): string {
   if (reason === 'no-match') return 'does not match';
   return matches ? 'matches too, but comes later' : 'comes later';
-}
-
-function approximate(bytes: number): string {
-  return `about ${formatBytes(Math.round(bytes / 1024) * 1024)}`;
 }

@@ -16,7 +16,7 @@ import {
 } from '../../core/sink.ts';
 import { onAbort, unlessAborted } from '../../lib/abort.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import { formatBytes } from '../../lib/units.ts';
+import { aboutBytes } from '../../lib/units.ts';
 import { ABORTED, Appender } from './append.ts';
 import type { Archive, FinishStep } from './archive.ts';
 import { ArchiveKeys } from './archive-keys.ts';
@@ -300,7 +300,7 @@ export class FilesSink implements Sink {
   #full(): SendResult | null {
     const waiting = this.#finisher.waiting + this.#lanes.closing;
     if (waiting < this.#mostWaiting) return null;
-    const reason = `${formatBytes(waiting)} wait for ${this.#archive.name}; nothing more is taken until it takes them`;
+    const reason = `${aboutBytes(waiting)} wait for ${this.#archive.name}; nothing more is taken until it takes them`;
     return { status: 'retry', reason, sink: true };
   }
 

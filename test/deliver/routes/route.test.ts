@@ -83,7 +83,7 @@ describe('explain', () => {
     const event = { type: 'x', team: 't', user: 'u', clientUser: null, bytes: 2500 };
     const explanation = explain(table, event);
     expect(explanation.event).toEqual({ team: 't', user: 'u', clientUser: null, bytes: 2500, key: 'u' });
-    expect(renderExplanation(explanation)).toContain('2500 bytes (about 2KiB)');
+    expect(renderExplanation(explanation)).toContain('2500 bytes (2.4 KiB)');
   });
 
   it('can say nowhere', () => {
