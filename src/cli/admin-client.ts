@@ -49,18 +49,17 @@ export class AdminClient {
     throw new MillraceError('receiver_unreachable', NO_RECEIVER);
   }
 
-  async isListening(): Promise<boolean> {
-    try {
-      const { request } = await loadHttp();
-      const { statusCode, body } = await request(`${this.url}/livez`, {
-        headersTimeout: 5000,
-        bodyTimeout: 5000,
+  /** Asks with node:http, which loads faster than undici. */
+  isListening(): Promise<boolean> {
+    const { get } = process.getBuiltinModule('node:http');
+    return new Promise((resolve) => {
+      const asked = get(`${this.url}/livez`, { agent: false, timeout: 5000 }, (answer) => {
+        answer.resume();
+        resolve(answer.statusCode === 200);
       });
-      await body.dump();
-      return statusCode === 200;
-    } catch {
-      return false;
-    }
+      asked.on('timeout', () => asked.destroy());
+      asked.on('error', () => resolve(false));
+    });
   }
 
   /**

@@ -9,56 +9,80 @@ import type { Io } from './io.ts';
 
 type Load = () => Promise<(io: Io) => Command>;
 
-/** Commands in the groups of the help. Each is loaded by itself, so that it starts fast. */
-const GROUPS: Readonly<Record<string, Readonly<Record<string, Load>>>> = {
+/** Commands that people use most, in the groups of the help, each with its line there. Each is loaded by itself, so that it starts fast. */
+const GROUPS: Readonly<Record<string, Readonly<Record<string, readonly [summary: string, load: Load]>>>> = {
   'Run:': {
-    init: async () => (await import('./init/command.ts')).initCommand,
-    serve: async () => (await import('./serve.ts')).serveCommand,
-    flush: async () => (await import('./flush.ts')).flushCommand,
-    drain: async () => (await import('./drain.ts')).drainCommand,
-    check: async () => (await import('./check/command.ts')).checkCommand,
-    quarantine: async () => (await import('./set-aside.ts')).quarantineCommand,
-    'dead-letters': async () => (await import('./set-aside.ts')).deadLettersCommand,
-    sink: async () => (await import('./sink.ts')).sinkCommand,
-    journal: async () => (await import('./journal.ts')).journalCommand,
-    keys: async () => (await import('./keys.ts')).keysCommand,
-    webhooks: async () => (await import('./webhooks/command.ts')).webhooksCommand,
+    init: [
+      'write a config, .env and what runs it',
+      async () => (await import('./init/command.ts')).initCommand,
+    ],
+    serve: ['receive, keep and deliver events', async () => (await import('./serve.ts')).serveCommand],
+    check: [
+      'is the config valid, and what does it do',
+      async () => (await import('./check/command.ts')).checkCommand,
+    ],
   },
   'Inspect:': {
-    status: async () => (await import('./status.ts')).statusCommand,
-    tail: async () => (await import('./tail.ts')).tailCommand,
-    console: async () => (await import('./console.ts')).consoleCommand,
-    route: async () => (await import('./route.ts')).routeCommand,
-    archive: async () => (await import('./archive.ts')).archiveCommand,
-    receipt: async () => (await import('./receipt.ts')).receiptCommand,
-    reconcile: async () => (await import('./reconcile/command.ts')).reconcileCommand,
-    audit: async () => (await import('./audit.ts')).auditCommand,
-  },
-  'History:': {
-    backfill: async () => (await import('./backfill/command.ts')).backfillCommand,
-    pull: async () => (await import('./pull.ts')).pullCommand,
-    replay: async () => (await import('./replay/command.ts')).replayCommand,
+    status: [
+      'journal, backlog of each sink, what is wrong',
+      async () => (await import('./status.ts')).statusCommand,
+    ],
+    tail: ['show events as they come in', async () => (await import('./tail.ts')).tailCommand],
+    console: ['open the console in a browser', async () => (await import('./console.ts')).consoleCommand],
+    route: ['explain where an event type goes', async () => (await import('./route.ts')).routeCommand],
+    quarantine: [
+      'events that are not valid: list, retry, drop',
+      async () => (await import('./set-aside.ts')).quarantineCommand,
+    ],
+    'dead-letters': [
+      'events that a sink refused: list, retry, drop',
+      async () => (await import('./set-aside.ts')).deadLettersCommand,
+    ],
   },
   'Data:': {
-    load: async () => (await import('./load.ts')).loadCommand,
-    export: async () => (await import('./export.ts')).exportCommand,
-    ndjson: async () => (await import('./ndjson.ts')).ndjsonCommand,
-    schema: async () => (await import('./schema.ts')).schemaCommand,
-    erase: async () => (await import('./erase/command.ts')).eraseCommand,
+    backfill: [
+      'fetch history from the service',
+      async () => (await import('./backfill/command.ts')).backfillCommand,
+    ],
+    replay: [
+      'send an archive or the journal to sinks again',
+      async () => (await import('./replay/command.ts')).replayCommand,
+    ],
+    export: ['make tables of an archive', async () => (await import('./export.ts')).exportCommand],
+    erase: ['remove all data of a user', async () => (await import('./erase/command.ts')).eraseCommand],
   },
   'Develop:': {
-    dev: async () => (await import('./dev/command.ts')).devCommand,
-    demo: async () => (await import('./demo/command.ts')).demoCommand,
-    types: async () => (await import('./types.ts')).typesCommand,
-    listen: async () => (await import('./listen.ts')).listenCommand,
-    fixture: async () => (await import('./fixture/command.ts')).fixtureCommand,
-    send: async () => (await import('./send.ts')).sendCommand,
-    sandbox: async () => (await import('./sandbox/command.ts')).sandboxCommand,
+    dev: ['run everything on this machine', async () => (await import('./dev/command.ts')).devCommand],
+    send: ['send made-up signed events', async () => (await import('./send.ts')).sendCommand],
   },
 };
-const VERSION: ReadonlySet<string | undefined> = new Set(['-V', '--version']);
+
+/** The other commands; the help only names them. */
+const MORE: Readonly<Record<string, Load>> = {
+  archive: async () => (await import('./archive.ts')).archiveCommand,
+  audit: async () => (await import('./audit.ts')).auditCommand,
+  demo: async () => (await import('./demo/command.ts')).demoCommand,
+  drain: async () => (await import('./drain.ts')).drainCommand,
+  fixture: async () => (await import('./fixture/command.ts')).fixtureCommand,
+  flush: async () => (await import('./flush.ts')).flushCommand,
+  journal: async () => (await import('./journal.ts')).journalCommand,
+  keys: async () => (await import('./keys.ts')).keysCommand,
+  listen: async () => (await import('./listen.ts')).listenCommand,
+  load: async () => (await import('./load.ts')).loadCommand,
+  ndjson: async () => (await import('./ndjson.ts')).ndjsonCommand,
+  pull: async () => (await import('./pull.ts')).pullCommand,
+  receipt: async () => (await import('./receipt.ts')).receiptCommand,
+  reconcile: async () => (await import('./reconcile/command.ts')).reconcileCommand,
+  sandbox: async () => (await import('./sandbox/command.ts')).sandboxCommand,
+  schema: async () => (await import('./schema.ts')).schemaCommand,
+  sink: async () => (await import('./sink.ts')).sinkCommand,
+  types: async () => (await import('./types.ts')).typesCommand,
+  webhooks: async () => (await import('./webhooks/command.ts')).webhooksCommand,
+};
 
 const HELP = `
+More commands: ${Object.keys(MORE).join(', ')}
+
 Start here:
   millrace demo                 see it work, in a temporary folder
   millrace dev                  run everything on this machine, for development
@@ -71,7 +95,7 @@ Results go to stdout, progress and logs to stderr.`;
 export async function runProgram(io: Io, args: readonly string[]): Promise<void> {
   const isJson = wantsJson(args);
   try {
-    await (await createProgram(io, args[0], isJson)).parseAsync(args, { from: 'user' });
+    await (await createProgram(io, wordOf(args), isJson)).parseAsync(args, { from: 'user' });
   } catch (thrown) {
     // The error of the command, when closing something failed too.
     const error: unknown = thrown instanceof SuppressedError ? thrown.suppressed : thrown;
@@ -84,10 +108,16 @@ export async function runProgram(io: Io, args: readonly string[]): Promise<void>
   }
 }
 
+/** The command that a command line names, also after `help`; empty without one. */
+function wordOf(args: readonly string[]): string {
+  const [first = '', second = ''] = args.filter((arg) => arg !== '--');
+  return first === 'help' ? second : first;
+}
+
 /**
  * The program with its commands.
- * @param only the first word of the command line: only the command of this name is loaded, and no command for the version.
- *   Without it, or with an unknown name, all commands are loaded.
+ * @param only the command to load; with an unknown name the program has only names, for the help and the version.
+ *   Without it all commands are loaded.
  * @param isJson does not write errors of the command line as text
  */
 export async function createProgram(io: Io, only?: string, isJson = false): Promise<Command> {
@@ -96,13 +126,19 @@ export async function createProgram(io: Io, only?: string, isJson = false): Prom
     .version(ownPackage().version)
     .addHelpText('after', HELP)
     .hook('preAction', (_, command) => nameThisProcess(nameOf(command)));
-  const known =
-    VERSION.has(only) ||
-    Object.values(GROUPS).some((group) => only !== undefined && Object.hasOwn(group, only));
-  for (const [heading, commands] of Object.entries(GROUPS)) {
+  const commands = Object.entries(GROUPS).flatMap(([heading, group]) =>
+    Object.entries(group).map(([name, [summary, load]]) => ({ heading, name, summary, load })),
+  );
+  const more = Object.entries(MORE).map(([name, load]) => ({ heading: 'Help:', name, summary: null, load }));
+  const all = [...commands, ...more];
+  // With a wrong name, all names are there for a suggestion.
+  const isHelp = only === '' || only?.startsWith('-') === true;
+  const isKnown = all.some(({ name }) => name === only);
+  for (const { heading, name, summary, load } of all) {
+    if (isKnown && name !== only) continue;
     program.commandsGroup(heading);
-    for (const [name, load] of Object.entries(commands))
-      if (!known || only === name) program.addCommand((await load())(io));
+    if (only === undefined || isKnown) program.addCommand((await load())(io));
+    else program.addCommand(new Command(name).summary(summary ?? ''), { hidden: isHelp && summary === null });
   }
   return configure(program.helpCommand(true), io, isJson);
 }

@@ -1,10 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Command } from 'commander';
 import { expect, test } from 'vitest';
 import { ENVIRONMENT } from '../../config/reference/environment.ts';
 import { commandPage, commandTree } from '../../config/reference/commands.ts';
 import { configKeys } from '../../src/config/keys.ts';
-import { ROOT } from '../support/millrace.ts';
+import { millrace, ROOT } from '../support/millrace.ts';
 import { program, walk } from './run.ts';
 
 /** The text of every source file. */
@@ -49,11 +50,26 @@ test('nothing is ever coloured, so that NO_COLOR is honoured', () => {
   expect(coloured.map(({ name }) => name)).toEqual([]);
 });
 
-test.each([
-  ['--version', []],
-  ['-V', []],
-  ['status', ['status']],
-])('%s loads no other command', async (only, loaded) => {
-  const { commands } = await program(only);
-  expect(commands.map((command) => command.name())).toEqual(loaded);
+test('a command loads no other command; the help and the version load none, and name all', async () => {
+  const names = ({ commands }: Command): string[] => commands.map((command) => command.name());
+  expect(names(await program('status'))).toEqual(['status']);
+  const all = await program();
+  for (const only of ['--version', '--help', '', 'statsu']) {
+    const { commands } = await program(only);
+    expect(commands.map((command) => command.name())).toEqual(names(all));
+    expect(
+      commands.flatMap(({ options, registeredArguments }) => [options, registeredArguments]).flat(),
+    ).toEqual([]);
+  }
+});
+
+test('the help shows the fifteen commands that people use, and names the others', async () => {
+  const { stdout } = await millrace(['--help']);
+  expect(stdout.match(/^ {2}[a-z-]+ {2,}\w/gm)).toHaveLength(15);
+  const [, more = ''] = /More commands: ([^]*?)\n\n/.exec(stdout) ?? [];
+  expect(more.split(/,\s+/)).toEqual(
+    expect.arrayContaining(['audit', 'drain', 'fixture', 'keys', 'receipt', 'sandbox', 'types']),
+  );
+  expect((await millrace(['drian'])).stderr).toContain('Did you mean drain?');
+  expect((await millrace(['help', 'audit'])).stdout).toContain('Usage: millrace audit');
 });
