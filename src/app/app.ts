@@ -1,8 +1,10 @@
+import { resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { consoleLink } from '../observe/admin/console.ts';
 import type { ResolvedConfig } from '../config/config.ts';
 import { messageOf, MillraceError } from '../core/errors.ts';
 import type { Operations } from '../core/operations.ts';
+import { noteConfig } from '../journal/owner.ts';
 import { Cell } from '../lib/live.ts';
 import { Parts } from '../lib/parts.ts';
 import { startAll } from './parts.ts';
@@ -55,7 +57,12 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
   const base = foundation(plan, { ...options, file: config.file });
   const parts = new Parts((error, part) => log.error({ err: error, part }, 'could not stop cleanly'));
   const { url, adminUrl, operations, delivery } = await startAll(base, parts);
-  const { meter, tokens, role } = base;
+  const { meter, tokens, role, clock, folder } = base;
+  const noteRead = ({ file }: ResolvedConfig): void => {
+    const since = new Date(clock.now()).toISOString();
+    noteConfig(folder, { file: resolve(file), since, refused: null }, log);
+  };
+  noteRead(config);
   log.info(
     { url: url === '' ? null : url, admin: adminUrl, sinks: [...plan.value.sinks.keys()] },
     'listening',
@@ -73,6 +80,7 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
     await plan.replace(next);
     if (role !== 'receive') await delivery.part(deadline);
     meter.reloaded(null);
+    noteRead(changed);
     log.info({ sinks: [...next.sinks.keys()], routes: next.config.routes.length }, 'reloaded');
   };
   return {
@@ -81,7 +89,10 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
     consoleLink: () =>
       adminUrl === null || !base.config.console.enabled ? null : consoleLink(adminUrl, tokens.newLink()),
     reload: (changed) => base.reloads.run(() => reload(changed)),
-    noteFailedReload: (error) => meter.reloaded(messageOf(error)),
+    noteFailedReload: (error) => {
+      meter.reloaded(messageOf(error));
+      noteConfig(folder, { refused: messageOf(error) }, log);
+    },
     stop: (signal) => {
       isStopping = true;
       return parts.stop(signal);

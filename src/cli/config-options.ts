@@ -1,8 +1,9 @@
 import type { LoadedConfig, ResolvedConfig, Config } from '../config/config.ts';
-import { loadConfig, resolveConfig } from '../config/load.ts';
+import { loadConfig, resolveConfig, salvageConfig } from '../config/load.ts';
 import { MillraceError } from '../core/errors.ts';
 import { type Io, note } from './io.ts';
 import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { ownerFolder, readOwner } from '../journal/owner.ts';
 import { bracketed, callable } from '../lib/listen.ts';
 import { isRunning } from '../lib/lock-owner.ts';
@@ -56,19 +57,51 @@ export const DEV = 'data/dev/millrace.yaml';
  * @throws as configOf
  */
 export function receiverConfigOf(flags: ConfigFlags, io: Io, isQuiet = false): LoadedConfig {
-  return receiverConfigIfAny(flags, io, isQuiet) ?? configOf(flags, io);
+  return receiverConfigIfAny(flags, io, isQuiet) ?? runningConfigOf(flags, io, isQuiet);
+}
+
+/**
+ * As `configOf`; for a file that cannot be used, what leads to the receiver that runs with an earlier version of it, with a warning.
+ * @throws as configOf when no receiver does
+ */
+export function runningConfigOf(flags: ConfigFlags, io: Io, isQuiet = false): LoadedConfig {
+  try {
+    return configOf(flags, io);
+  } catch (error) {
+    if (!(error instanceof MillraceError) || !error.code.startsWith('config_')) throw error;
+    for (const loaded of salvageConfig({ file: flags.config, env: io.env })) {
+      const owner = readOwner(ownerFolder(loaded.config));
+      const inForce = owner?.config ?? null;
+      if (owner === null || !isRunning(owner.pid) || inForce?.file !== resolve(loaded.file)) continue;
+      const where = `${loaded.file} as it was at ${inForce.since} is in force in process ${owner.pid}`;
+      if (!isQuiet) note(io, `warning: ${where}; it cannot be used now, \`millrace check\` says why`);
+      return loaded;
+    }
+    throw error;
+  }
 }
 
 /** The same; null when --config is not given and there is none. */
 export function receiverConfigIfAny(flags: ConfigFlags, io: Io, isQuiet = false): LoadedConfig | null {
-  if (flags.config !== undefined || (io.env['MILLRACE_CONFIG'] ?? '') !== '') return configOf(flags, io);
-  const usual = configIfAny(flags, io);
+  if (flags.config !== undefined || (io.env['MILLRACE_CONFIG'] ?? '') !== '')
+    return runningConfigOf(flags, io, isQuiet);
+  const usual = usualConfigIfAny(flags, io, isQuiet);
   if ((usual !== null && isServed(usual.config)) || !existsSync(DEV)) return usual;
   // Without the environment, as `dev` reads it.
   const dev = loadConfig({ file: DEV, env: {}, lenient: true });
   if (!isServed(dev.config)) return usual;
   if (!isQuiet) note(io, `asking the receiver of millrace dev (${DEV})`);
   return dev;
+}
+
+/** The same as `runningConfigOf`; null when the usual config is missing and no receiver runs with it. */
+function usualConfigIfAny(flags: ConfigFlags, io: Io, isQuiet: boolean): LoadedConfig | null {
+  try {
+    return runningConfigOf(flags, io, isQuiet);
+  } catch (error) {
+    if (error instanceof MillraceError && error.code === 'config_missing') return null;
+    throw error;
+  }
 }
 
 /** Whether a running process serves this config. */

@@ -51,6 +51,8 @@ export async function withOperations<T>(
 /** The same for long work. Without a receiver no other process can use the journal until `close`. */
 export async function openOperations(loaded: LoadedConfig): Promise<OpenOperations> {
   const { config } = asOwner(loaded);
+  // Without a config that can be used, only the receiver knows its sinks and routes.
+  if (loaded.isSalvaged) return remote(AdminClient.running(config));
   if (config.acknowledge === 'delivered') {
     const client = AdminClient.of(config);
     if (client !== null) return remote(client);

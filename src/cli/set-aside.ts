@@ -5,7 +5,7 @@ import type { DeadLetterSummary, EventSummary, Operations, QuarantineSummary } f
 import type { SetAsideKind } from '../core/receipt.ts';
 import { formatTarget } from '../core/route.ts';
 import { SET_ASIDE } from '../observe/admin/audit.ts';
-import { CONFIG, configOf } from './config-options.ts';
+import { CONFIG, runningConfigOf } from './config-options.ts';
 import { print, printList, printResult, usageError, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
 import { commandOf, type OptionsOf, type OptionTable, readAs, readBy, wholeNumber } from './options.ts';
@@ -39,7 +39,7 @@ function setAsideCommand<Summary extends EventSummary>(io: Io, about: SetAsideLi
     return child;
   };
   const run = <T>(options: Options, work: (operations: Operations) => Promise<T>): Promise<T> =>
-    withOperations(configOf(options, io), work);
+    withOperations(runningConfigOf(options, io), work);
   const listAll = async (operations: Operations, selection: Selection): Promise<Summary[]> => {
     const pages = pagesOf((part: Selection) => list(operations, part, false), selection);
     return (await Array.fromAsync(pages)).flat();

@@ -3,7 +3,7 @@ import type { GivenUp } from '../core/operations.ts';
 
 import { printResult, type Io } from './io.ts';
 import { withOperations } from './operations.ts';
-import { CONFIG, configOf } from './config-options.ts';
+import { CONFIG, runningConfigOf } from './config-options.ts';
 import { commandOf, type OptionsOf } from './options.ts';
 
 const HELP = `
@@ -24,7 +24,9 @@ export function sinkCommand(io: Io): Command {
     .description('turn events that wait for a removed sink into dead letters')
     .argument('<name>', 'the sink')
     .action(async (name: string, options: OptionsOf<typeof OPTIONS>) => {
-      const result = await withOperations(configOf(options, io), (operations) => operations.dropSink(name));
+      const result = await withOperations(runningConfigOf(options, io), (operations) =>
+        operations.dropSink(name),
+      );
       printResult(io, options, result, render(result));
     });
   return commandOf('sink', {}, HELP)

@@ -4,7 +4,8 @@ import { EXIT } from '../core/errors.ts';
 import type { ReceiptsStatus, ReceivingStatus, SinkStatus, SystemStatus } from '../core/operations.ts';
 import type { SinkTrouble } from '../core/sink.ts';
 import { aboutBytes, aboutDuration, formatDuration, parseDuration } from '../lib/units.ts';
-import type { Config } from '../config/config.ts';
+import type { Config, LoadedConfig } from '../config/config.ts';
+import { ownerFolder, readOwner } from '../journal/owner.ts';
 import { AdminClient } from './admin-client.ts';
 import { note, print, printResult, type Io, printTable } from './io.ts';
 import { commandOf, type OptionsOf, readBy, special } from './options.ts';
@@ -45,7 +46,7 @@ export function statusCommand(io: Io): Command {
     .description('connections and refusals, journal, backlog and age per sink, quarantine, dead letters')
     .action(async (options: Options) => {
       const loaded = receiverConfigOf(options, io);
-      if (options.live === true) return reportLive(io, options, loaded.config);
+      if (options.live === true) return reportLive(io, options, loaded);
       const { wait } = options;
       const end = performance.now() + (wait ?? 0);
       for (;;) {
@@ -59,7 +60,7 @@ export function statusCommand(io: Io): Command {
           continue;
         }
         if (options.json === true) print(io, JSON.stringify(status));
-        else report(io, status);
+        else report(io, status, loaded.config);
         if (left.length === 0) return;
         const why = status.pid === null ? 'no receiver runs' : `after ${formatDuration(wait ?? 0)}`;
         note(io, `events still wait for ${left.join(', ')}: ${why}`);
@@ -69,15 +70,15 @@ export function statusCommand(io: Io): Command {
 }
 
 /** Whether a receiver with this config answers; exit code 1 when none does. */
-async function reportLive(io: Io, options: Options, config: Config): Promise<void> {
-  const client = AdminClient.atAddress(config);
+async function reportLive(io: Io, options: Options, { config, isSalvaged }: LoadedConfig): Promise<void> {
+  const client = isSalvaged ? AdminClient.running(config) : AdminClient.atAddress(config);
   const { url } = client;
   const live = await client.isListening();
   printResult(io, options, { live, url }, `${url} ${live ? 'answers' : 'does not answer'}`);
   if (!live) io.setExit(EXIT.failed);
 }
 
-function report(io: Io, { pid, journal, sinks, receiving, earlier }: SystemStatus): void {
+function report(io: Io, { pid, journal, sinks, receiving, earlier }: SystemStatus, config: Config): void {
   const rows = journal.cursors.map((cursor) => {
     const sink = sinks.find((candidate) => candidate.sink === cursor.sink);
     return [
@@ -92,6 +93,7 @@ function report(io: Io, { pid, journal, sinks, receiving, earlier }: SystemStatu
   });
   const lines = [
     `receiver     ${pid === null ? 'not running' : `running, process ${pid}`}`,
+    ...(pid === null ? [] : renderConfig(config)),
     ...(receiving === null ? [] : renderReceiving(receiving)),
     `journal      ${journal.path}: ${journal.events} events, ${aboutBytes(journal.bytes)} of ${aboutBytes(journal.maxBytes)}`,
     `quarantine   ${journal.quarantined}`,
@@ -108,6 +110,15 @@ function report(io: Io, { pid, journal, sinks, receiving, earlier }: SystemStatu
     ...sinks.flatMap(renderSkipped),
   ];
   if (more.length > 0) print(io, more.join('\n'));
+}
+
+/** The config in force. */
+function renderConfig(config: Config): string[] {
+  const inForce = readOwner(ownerFolder(config))?.config ?? null;
+  if (inForce === null) return [];
+  const { file, since, refused } = inForce;
+  const later = refused === null ? '' : `; A LATER VERSION WAS REFUSED: ${refused.split('\n')[0]}`;
+  return [`config       ${file}, read at ${since}${later}`];
 }
 
 /** Sinks with waiting or pending events. */

@@ -25,6 +25,8 @@ export interface LoadedConfig {
   readonly config: Config;
   /** Path of the file as it was given; paths of sink modules are relative to its folder. */
   readonly file: string;
+  /** True when the file cannot be used: then this is only for finding the receiver that runs with an earlier version of it. */
+  readonly isSalvaged: boolean;
   /** One sentence each, with the key. */
   readonly warnings: readonly string[];
   /** Keys whose values came from the environment or a file by `${…}`; never printed. */

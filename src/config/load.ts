@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { actAsOwnerOf } from '../core/act-as-owner.ts';
 import { messageOf, MillraceError } from '../core/errors.ts';
 import { nearest } from '../lib/nearest.ts';
+import { readYamlLoosely } from '../lib/yaml.ts';
 import type { Config, DescribedConfig, LoadedConfig, ResolvedConfig } from './config.ts';
 import { warnOfNewArchives } from './folders.ts';
 import { insteadOfVariable } from './issues.ts';
@@ -41,6 +42,24 @@ type TextOptions = LoadOptions & { readonly file: string };
 export function loadConfig(options: LoadOptions): LoadedConfig {
   const file = fileOf(options);
   return parseConfig(readText(file, options), { ...options, file });
+}
+
+/**
+ * What can be read of a config that cannot be used, or is not there: enough to find the receiver that runs with an earlier version of
+ * the file. First with the valid values of the file, then with those of the environment and the defaults alone.
+ */
+export function salvageConfig(options: LoadOptions): readonly LoadedConfig[] {
+  const file = fileOf(options);
+  let read: unknown = {};
+  try {
+    read = readYamlLoosely(readText(file, options));
+  } catch {
+    // Not there.
+  }
+  return [read, {}].map((value) => {
+    const { loaded } = draftOf(JSON.stringify(value), { ...options, file, lenient: true });
+    return { ...loaded, isSalvaged: true };
+  });
 }
 
 /** Like `loadConfig`, for a text; `file` is its name in messages. */
@@ -138,6 +157,7 @@ function draftOf(text: string, { file, env, lenient = false }: TextOptions): Dra
     loaded: {
       config,
       file,
+      isSalvaged: false,
       warnings: [
         ...warnings.map((problem) => lineOf(locate(source, problem))),
         ...straySettings(env, document.variables),

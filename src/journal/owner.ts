@@ -4,6 +4,7 @@ import { messageOf } from '../core/errors.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { makeFolder } from '../lib/durable.ts';
 import { readAdvice, writeAdvice } from '../lib/advice.ts';
+import { isRecord } from '../lib/is-record.ts';
 
 /** The process that serves a journal: information for people and commands, not the lock. */
 export interface Owner {
@@ -12,8 +13,20 @@ export interface Owner {
   readonly admin: string | null;
   /** URL of deliveries; null until it listens there. */
   readonly url?: string | null;
+  /** Null until all its parts run. */
+  readonly config?: ConfigInForce | null;
   /** Token of its admin API. It is new at each start, so that a process that takes a dead receiver's port learns nothing of use. */
   readonly token: string | null;
+}
+
+/** The config that a receiver runs with. */
+export interface ConfigInForce {
+  /** Absolute path. */
+  readonly file: string;
+  /** When that version of the file was read: ISO 8601. */
+  readonly since: string;
+  /** Why a later version could not be used; null when there is none. */
+  readonly refused: string | null;
 }
 
 const FILE = 'owner.json';
@@ -41,13 +54,28 @@ export function readOwner(folder: string): Owner | null {
     const found = value[key];
     return typeof found === 'string' ? found : null;
   };
-  return { pid: Number(value['pid']), admin: text('admin'), url: text('url'), token: text('token') };
+  const about = { admin: text('admin'), url: text('url'), token: text('token') };
+  return { pid: Number(value['pid']), ...about, config: readConfig(value['config']) };
+}
+
+function readConfig(value: unknown): ConfigInForce | null {
+  const { file, since, refused } = isRecord(value) ? value : {};
+  if (typeof file !== 'string' || typeof since !== 'string') return null;
+  return { file, since, refused: typeof refused === 'string' ? refused : null };
+}
+
+/** Notes the config of this process, or that a later version of it was refused. Does nothing in a folder of another process. */
+export function noteConfig(folder: string, change: Partial<ConfigInForce>, log: SinkLog): void {
+  const owner = readOwner(folder);
+  if (owner?.pid !== process.pid) return;
+  const config = { file: '', since: '', refused: null, ...owner.config, ...change };
+  announceOwner(folder, { ...owner, config }, log);
 }
 
 /** Writes that this process serves. When that fails it serves all the same, and a warning is logged. */
 export function announceOwner(folder: string, where: Omit<Owner, 'pid'>, log: SinkLog): void {
   try {
-    writeOwner(folder, { pid: process.pid, ...where });
+    writeOwner(folder, { ...where, pid: process.pid });
   } catch (error) {
     const message =
       'no token can be written for commands and the console: only admin.token opens the admin API';

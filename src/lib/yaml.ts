@@ -73,6 +73,13 @@ export function parseYamlText(text: string): YamlText {
   }
 }
 
+/** The parts of a text that can be read, whatever is wrong with the others; null when there are none. */
+export function readYamlLoosely(text: string): unknown {
+  const document = parseDocument(text, { stringKeys: true, uniqueKeys: false, logLevel: 'silent' });
+  visit(document, { Alias: () => visit.REMOVE });
+  return document.toJS() as unknown;
+}
+
 const QUOTE = ': put the value in quotes';
 const SINGLE = ': put the value in single quotes';
 

@@ -50,8 +50,9 @@ test('nothing is ever coloured, so that NO_COLOR is honoured', () => {
   expect(coloured.map(({ name }) => name)).toEqual([]);
 });
 
+const names = ({ commands }: Command): string[] => commands.map((command) => command.name());
+
 test('a command loads no other command; the help and the version load none, and name all', async () => {
-  const names = ({ commands }: Command): string[] => commands.map((command) => command.name());
   expect(names(await program('status'))).toEqual(['status']);
   const all = await program();
   for (const only of ['--version', '--help', '', 'statsu']) {

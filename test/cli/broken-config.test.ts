@@ -1,0 +1,37 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { millrace } from '../support/millrace.ts';
+import { Place, printing, saying } from '../support/place.ts';
+
+/** What becomes of the file while the receiver runs. */
+const BREAK: readonly (readonly [what: string, change: (place: Place, text: string) => void])[] = [
+  ['is no YAML any more', (place, text) => writeFileSync(place.config, `${text}\nlog: @x\n`)],
+  ['names a journal that is no text', (place) => place.edit((config) => (config.journal = 7))],
+  ['has a key that is not known', (place) => place.edit((config) => (config.serever = {}))],
+  ['routes to no sink', (place) => place.edit((config) => (config.routes = [{ match: '*', to: 'gone' }]))],
+  ['is empty', (place) => writeFileSync(place.config, '')],
+  ['is gone', (place) => rmSync(place.config)],
+];
+
+test.each(BREAK)(
+  'fault 66: a config that %s: commands find the receiver that runs with the old one',
+  async (_, change) => {
+    const place = await Place.make();
+    const env = { MILLRACE_JOURNAL_PATH: place.at('journal') };
+    const receiver = await place.start();
+    const run = (...args: string[]) => millrace([...args, '--config', place.config], { env });
+    expect((await run('status')).stdout).toMatch(/^config +\/.+\.yaml, read at \d{4}-[^;]+Z$/m);
+    await receiver.send(1);
+    const text = await place.ok('check', '--json');
+    change(place, text);
+    for (const args of [['status'], ['quarantine', 'list'], ['dead-letters', 'list'], ['console'], ['flush']])
+      expect(await run(...args), args.join(' ')).toMatchObject(
+        saying(0, /^warning: .+ as it was at \S+Z is in force in process \d+; .*`millrace check` says why$/m),
+      );
+    expect(await run('status', '--live')).toMatchObject(printing(0, `${receiver.adminUrl} answers`));
+    expect(await receiver.reload()).toMatchObject({ msg: expect.stringContaining('reload failed') });
+    expect((await run('status')).stdout).toMatch(/^config .+; A LATER VERSION WAS REFUSED: \S/m);
+    await receiver.kill('SIGTERM');
+    expect((await run('status')).code).toBe(2);
+  },
+);
