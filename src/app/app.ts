@@ -2,8 +2,10 @@ import { resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { consoleLink } from '../observe/admin/console.ts';
 import type { ResolvedConfig } from '../config/config.ts';
+import { unknownPrefixes } from '../config/routes.ts';
 import { messageOf, MillraceError } from '../core/errors.ts';
 import type { Operations } from '../core/operations.ts';
+import type { Route } from '../core/route.ts';
 import { noteConfig } from '../journal/owner.ts';
 import { Cell } from '../lib/live.ts';
 import { Parts } from '../lib/parts.ts';
@@ -63,6 +65,12 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
     noteConfig(folder, { file: resolve(file), since, refused: null }, log);
   };
   noteRead(config);
+  const warnOfPrefixes = async (routes: readonly Route[]): Promise<void> => {
+    const { types } = await operations.schema();
+    const seen = types.map(({ type }) => type);
+    for (const warning of unknownPrefixes(routes, seen)) log.warn(warning);
+  };
+  await warnOfPrefixes(plan.value.config.routes);
   log.info(
     { url: url === '' ? null : url, admin: adminUrl, sinks: [...plan.value.sinks.keys()] },
     'listening',
@@ -81,6 +89,7 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
     if (role !== 'receive') await delivery.part(deadline);
     meter.reloaded(null);
     noteRead(changed);
+    await warnOfPrefixes(next.config.routes);
     log.info({ sinks: [...next.sinks.keys()], routes: next.config.routes.length }, 'reloaded');
   };
   return {

@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts';
 import { explain, type ExplainedEvent, renderExplanation } from '../deliver/routes/explain.ts';
 import { compileRoutes } from '../deliver/routes/table.ts';
 import { unknownNames } from '../config/redactions.ts';
+import { unknownPrefixes } from '../config/routes.ts';
 import { note, printReport, usageError, type Io } from './io.ts';
 import { CONFIG, configOf, withRedactions } from './config-options.ts';
 import { commandOf, type OptionsOf, readAs } from './options.ts';
@@ -40,7 +41,8 @@ export function routeCommand(io: Io): Command {
         ...(options.event === undefined ? [] : [readEvent(options.event, config.envelope)]),
       ];
       const results = subjects.map((subject) => explain(table, subject));
-      for (const warning of [...warnings, ...unknownNames(config.routes)]) note(io, `warning: ${warning}`);
+      for (const warning of [...warnings, ...unknownNames(config.routes), ...unknownPrefixes(config.routes)])
+        note(io, `warning: ${warning}`);
       printReport(io, options, { results }, () => results.map(renderExplanation).join('\n\n'));
     });
 }

@@ -71,6 +71,54 @@ function unknownSink(sink: string, sinks: readonly string[]): string {
   return `names the sink "${sink}", which is not configured; ${advice}`;
 }
 
+/** First two words of the documented event types. */
+const FAMILIES = [
+  'daily.data.',
+  'historical.data.',
+  'labtest.order.',
+  'labtest.result.',
+  'labtest.appointment.',
+  'labtest.match_review.',
+  'lab_report.parsing_job.',
+  'provider.connection.',
+  'provider.device.',
+  'message.attempt.',
+  'continuous_query.result_table.',
+];
+const FIRST_WORDS = FAMILIES.map((family) => family.replace(/\..*/, '.'));
+
+/**
+ * Warnings for prefixes that match no documented type, but nearly do. Types of other senders are not known, so that a prefix that is
+ * far from all is no warning.
+ * @param seen types that the receiver has seen
+ */
+export function unknownPrefixes(routes: readonly Route[], seen: readonly string[] = []): string[] {
+  return routes.flatMap(({ match }, index) =>
+    match.flatMap((prefix) => {
+      const meant = seen.some((type) => type.startsWith(prefix)) ? null : meantBy(prefix);
+      return meant === null
+        ? []
+        : [`routes[${index}]: "${prefix}" matches no documented event type; did you mean "${meant}"?`];
+    }),
+  );
+}
+
+/** A documented prefix that was probably meant; null for a documented one, and for one that is far from all. */
+function meantBy(prefix: string): string | null {
+  const [, first = '', second = '', rest = ''] = /^([^.]*\.?)([^.]*\.?)(.*)$/.exec(prefix) ?? [];
+  if (prefix === '*' || first === '') return null;
+  if (!FIRST_WORDS.includes(first)) {
+    const close = nearest(first, FIRST_WORDS);
+    return close === undefined ? null : `${close}${second}${rest}`;
+  }
+  if (second === '' || FAMILIES.includes(`${first}${second}`)) return null;
+  const close = nearest(
+    `${first}${second}`,
+    FAMILIES.filter((family) => family.startsWith(first)),
+  );
+  return close === undefined ? null : `${close}${rest}`;
+}
+
 /** Prefixes whose events all match an earlier route. */
 function checkShadow(routes: readonly Route[], index: number): Problem[] {
   const route = routes[index];

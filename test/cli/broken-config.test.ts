@@ -35,3 +35,13 @@ test.each(BREAK)(
     expect((await run('status')).code).toBe(2);
   },
 );
+
+test('a reload warns of a prefix that looks like a documented one, but not when such a type was seen', async () => {
+  const place = await Place.make();
+  const receiver = await place.start();
+  await receiver.send(1, 0, 'labtests.made.up');
+  place.edit((config) => (config.routes = [{ match: ['labtests.', 'Daily.', '*'], to: 'archive' }]));
+  expect(await receiver.reload()).toMatchObject({ msg: 'reloaded' });
+  expect(receiver.stderr).toContain('did you mean \\"daily.\\"?');
+  expect(receiver.stderr).not.toContain('did you mean \\"labtest.\\"?');
+});

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { unknownPrefixes } from '../../src/config/routes.ts';
 import { failure, parse } from './helpers.ts';
 
 const SINKS = 'sinks: { archive: { type: files }, hubs: { type: event-hubs } }\n';
@@ -67,4 +68,25 @@ describe('routes in the config', () => {
       expect.stringContaining('routes: does not end with "*": events that match no rule go nowhere'),
     ]);
   });
+});
+
+it.each([
+  ['labtests.', 'labtest.'],
+  ['Daily.', 'daily.'],
+  ['labtest', 'labtest.'],
+  ['labtests.order.created', 'labtest.order.created'],
+  ['labtest.ordr.', 'labtest.order.'],
+  ['labtest.order', 'labtest.order.'],
+  ['lab_report.parsing_jobs.created', 'lab_report.parsing_job.created'],
+  ['*', null],
+  ['labtest.', null],
+  ['labtest.order.created', null],
+  ['daily.data.meal', null],
+  ['billing.invoice.', null],
+  ['x.', null],
+])('the prefix %s probably means %s', (prefix, meant) => {
+  const routes = [{ match: [prefix], to: [] }];
+  const said = `routes[0]: "${prefix}" matches no documented event type; did you mean "${meant}"?`;
+  expect(unknownPrefixes(routes)).toEqual(meant === null ? [] : [said]);
+  expect(unknownPrefixes(routes, [`${prefix}.seen`])).toEqual([]);
 });

@@ -3,6 +3,7 @@ import { stringify } from 'yaml';
 import type { LoadedConfig } from '../../config/config.ts';
 import { changedKeys, printable } from '../../config/print.ts';
 import { unknownNames } from '../../config/redactions.ts';
+import { unknownPrefixes } from '../../config/routes.ts';
 import { EXIT } from '../../core/errors.ts';
 import { renderRoutes } from '../../deliver/routes/explain.ts';
 import { createVerifier } from '../../receive/verify/registry.ts';
@@ -49,7 +50,12 @@ export function checkCommand(io: Io): Command {
       const isUnset = loaded.unset.some((key) => key.startsWith('signing.secrets'));
       if (signing.secrets.length > 0 || !isUnset) createVerifier(signing);
       const { file, config: checked } = loaded;
-      const warnings = [...loaded.warnings, ...(io.envWarnings?.() ?? []), ...unknownNames(checked.routes)];
+      const warnings = [
+        ...loaded.warnings,
+        ...(io.envWarnings?.() ?? []),
+        ...unknownNames(checked.routes),
+        ...unknownPrefixes(checked.routes),
+      ];
       // Loaded late, because the tables are large.
       if (checked.tables.length > 0)
         await (await import('../../tables/tables.ts')).tablesWith(checked.tables);
