@@ -8,7 +8,7 @@ import type { Guest } from './lib/attribution.ts';
 const OLDEST_NODE = 24;
 /** Variables set by `.env`, and not by the environment. */
 const fromDotEnv = new Set<string>();
-/** Variables to which `.env` gives another value than the environment. */
+/** Warnings for variables to which `.env` gives another value than the environment. */
 const overridden = new Set<string>();
 
 if (Number.parseInt(process.versions.node, 10) >= OLDEST_NODE) await main();
@@ -46,7 +46,8 @@ async function readDotEnv(): Promise<() => void> {
     overridden.clear();
     for (const [name, value] of values) {
       const inEnvironment = process.env[name];
-      if (inEnvironment !== undefined && inEnvironment !== value) overridden.add(name);
+      if (inEnvironment !== undefined && inEnvironment !== value)
+        overridden.add(`.env sets ${name}, but the environment has another value, which is used`);
       if (inEnvironment !== undefined) continue;
       process.env[name] = value;
       fromDotEnv.add(name);
@@ -165,11 +166,7 @@ function processIo(
     stdin: process.stdin,
     env: process.env,
     readEnvAgain: readDotEnv,
-    envWarnings: () =>
-      Array.from(
-        overridden,
-        (name) => `.env sets ${name}, but the environment has another value, which is used`,
-      ),
+    envWarnings: () => [...overridden],
     signal,
     onHangUp: (listener) => void process.on('SIGHUP', listener),
     onUncaught: (listener) => {

@@ -25,9 +25,9 @@ export function configOf({ config: file }: ConfigFlags, io: Io): LoadedConfig {
 }
 
 /** The same; null when --config is not given and there is no usual config. */
-export function configIfAny(flags: ConfigFlags, io: Io): LoadedConfig | null {
+export function configIfAny(flags: ConfigFlags, io: Io, read = configOf): LoadedConfig | null {
   try {
-    return configOf(flags, io);
+    return read(flags, io);
   } catch (error) {
     const isMissing = error instanceof MillraceError && error.code === 'config_missing';
     if (flags.config === undefined && isMissing) return null;
@@ -85,23 +85,13 @@ export function runningConfigOf(flags: ConfigFlags, io: Io, isQuiet = false): Lo
 export function receiverConfigIfAny(flags: ConfigFlags, io: Io, isQuiet = false): LoadedConfig | null {
   if (flags.config !== undefined || (io.env['MILLRACE_CONFIG'] ?? '') !== '')
     return runningConfigOf(flags, io, isQuiet);
-  const usual = usualConfigIfAny(flags, io, isQuiet);
+  const usual = configIfAny(flags, io, () => runningConfigOf(flags, io, isQuiet));
   if ((usual !== null && isServed(usual.config)) || !existsSync(DEV)) return usual;
   // Without the environment, as `dev` reads it.
   const dev = loadConfig({ file: DEV, env: {}, lenient: true });
   if (!isServed(dev.config)) return usual;
   if (!isQuiet) note(io, `asking the receiver of millrace dev (${DEV})`);
   return dev;
-}
-
-/** The same as `runningConfigOf`; null when the usual config is missing and no receiver runs with it. */
-function usualConfigIfAny(flags: ConfigFlags, io: Io, isQuiet: boolean): LoadedConfig | null {
-  try {
-    return runningConfigOf(flags, io, isQuiet);
-  } catch (error) {
-    if (error instanceof MillraceError && error.code === 'config_missing') return null;
-    throw error;
-  }
 }
 
 /** Whether a running process serves this config. */

@@ -9,56 +9,23 @@ import type { Io } from './io.ts';
 
 type Load = () => Promise<(io: Io) => Command>;
 
-/** Commands that people use most, in the groups of the help, each with its line there. Each is loaded by itself, so that it starts fast. */
-const GROUPS: Readonly<Record<string, Readonly<Record<string, readonly [summary: string, load: Load]>>>> = {
-  'Run:': {
-    init: [
-      'write a config, .env and what runs it',
-      async () => (await import('./init/command.ts')).initCommand,
-    ],
-    serve: ['receive, keep and deliver events', async () => (await import('./serve.ts')).serveCommand],
-    check: [
-      'is the config valid, and what does it do',
-      async () => (await import('./check/command.ts')).checkCommand,
-    ],
-  },
-  'Inspect:': {
-    status: [
-      'journal, backlog of each sink, what is wrong',
-      async () => (await import('./status.ts')).statusCommand,
-    ],
-    tail: ['show events as they come in', async () => (await import('./tail.ts')).tailCommand],
-    console: ['open the console in a browser', async () => (await import('./console.ts')).consoleCommand],
-    route: ['explain where an event type goes', async () => (await import('./route.ts')).routeCommand],
-    quarantine: [
-      'events that are not valid: list, retry, drop',
-      async () => (await import('./set-aside.ts')).quarantineCommand,
-    ],
-    'dead-letters': [
-      'events that a sink refused: list, retry, drop',
-      async () => (await import('./set-aside.ts')).deadLettersCommand,
-    ],
-  },
-  'Data:': {
-    backfill: [
-      'fetch history from the service',
-      async () => (await import('./backfill/command.ts')).backfillCommand,
-    ],
-    replay: [
-      'send an archive or the journal to sinks again',
-      async () => (await import('./replay/command.ts')).replayCommand,
-    ],
-    export: ['make tables of an archive', async () => (await import('./export.ts')).exportCommand],
-    erase: ['remove all data of a user', async () => (await import('./erase/command.ts')).eraseCommand],
-  },
-  'Develop:': {
-    dev: ['run everything on this machine', async () => (await import('./dev/command.ts')).devCommand],
-    send: ['send made-up signed events', async () => (await import('./send.ts')).sendCommand],
-  },
-};
-
-/** The other commands; the help only names them. */
-const MORE: Readonly<Record<string, Load>> = {
+/** Every command. Each is loaded by itself, so that it starts fast. */
+const COMMANDS: Readonly<Record<string, Load>> = {
+  init: async () => (await import('./init/command.ts')).initCommand,
+  serve: async () => (await import('./serve.ts')).serveCommand,
+  check: async () => (await import('./check/command.ts')).checkCommand,
+  status: async () => (await import('./status.ts')).statusCommand,
+  tail: async () => (await import('./tail.ts')).tailCommand,
+  console: async () => (await import('./console.ts')).consoleCommand,
+  route: async () => (await import('./route.ts')).routeCommand,
+  quarantine: async () => (await import('./set-aside.ts')).quarantineCommand,
+  'dead-letters': async () => (await import('./set-aside.ts')).deadLettersCommand,
+  backfill: async () => (await import('./backfill/command.ts')).backfillCommand,
+  replay: async () => (await import('./replay/command.ts')).replayCommand,
+  export: async () => (await import('./export.ts')).exportCommand,
+  erase: async () => (await import('./erase/command.ts')).eraseCommand,
+  dev: async () => (await import('./dev/command.ts')).devCommand,
+  send: async () => (await import('./send.ts')).sendCommand,
   archive: async () => (await import('./archive.ts')).archiveCommand,
   audit: async () => (await import('./audit.ts')).auditCommand,
   demo: async () => (await import('./demo/command.ts')).demoCommand,
@@ -80,8 +47,37 @@ const MORE: Readonly<Record<string, Load>> = {
   webhooks: async () => (await import('./webhooks/command.ts')).webhooksCommand,
 };
 
+/** The commands that people use most, in the groups of the help, each with its line there; the help only names the others. */
+const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'Run:': {
+    init: 'write a config, .env and what runs it',
+    serve: 'receive, keep and deliver events',
+    check: 'is the config valid, and what does it do',
+  },
+  'Inspect:': {
+    status: 'journal, backlog of each sink, what is wrong',
+    tail: 'show events as they come in',
+    console: 'open the console in a browser',
+    route: 'explain where an event type goes',
+    quarantine: 'events that are not valid: list, retry, drop',
+    'dead-letters': 'events that a sink refused: list, retry, drop',
+  },
+  'Data:': {
+    backfill: 'fetch history from the service',
+    replay: 'send an archive or the journal to sinks again',
+    export: 'make tables of an archive',
+    erase: 'remove all data of a user',
+  },
+  'Develop:': {
+    dev: 'run everything on this machine',
+    send: 'send made-up signed events',
+  },
+};
+const IN_HELP = Object.values(GROUPS).flatMap((group) => Object.keys(group));
+const MORE = Object.keys(COMMANDS).filter((name) => !IN_HELP.includes(name));
+
 const HELP = `
-More commands: ${Object.keys(MORE).join(', ')}
+More commands: ${MORE.join(', ')}
 
 Start here:
   millrace demo                 see it work, in a temporary folder
@@ -126,19 +122,18 @@ export async function createProgram(io: Io, only?: string, isJson = false): Prom
     .version(ownPackage().version)
     .addHelpText('after', HELP)
     .hook('preAction', (_, command) => nameThisProcess(nameOf(command)));
-  const commands = Object.entries(GROUPS).flatMap(([heading, group]) =>
-    Object.entries(group).map(([name, [summary, load]]) => ({ heading, name, summary, load })),
-  );
-  const more = Object.entries(MORE).map(([name, load]) => ({ heading: 'Help:', name, summary: null, load }));
-  const all = [...commands, ...more];
   // With a wrong name, all names are there for a suggestion.
   const isHelp = only === '' || only?.startsWith('-') === true;
-  const isKnown = all.some(({ name }) => name === only);
-  for (const { heading, name, summary, load } of all) {
-    if (isKnown && name !== only) continue;
+  const isKnown = only !== undefined && Object.hasOwn(COMMANDS, only);
+  const others = Object.fromEntries(MORE.map((name) => [name, '']));
+  for (const [heading, group] of Object.entries({ ...GROUPS, 'Help:': others })) {
     program.commandsGroup(heading);
-    if (only === undefined || isKnown) program.addCommand((await load())(io));
-    else program.addCommand(new Command(name).summary(summary ?? ''), { hidden: isHelp && summary === null });
+    for (const [name, summary] of Object.entries(group)) {
+      if (isKnown && name !== only) continue;
+      const command = only === undefined || isKnown ? await COMMANDS[name]?.() : undefined;
+      const hidden = isHelp && summary === '';
+      program.addCommand(command?.(io) ?? new Command(name).summary(summary), { hidden });
+    }
   }
   return configure(program.helpCommand(true), io, isJson);
 }

@@ -54,8 +54,7 @@ export function serveCommand(io: Io): Command {
       if (role !== undefined && loaded.config.journal.type === 'local')
         throw usageError(`--role ${role} needs journal.type: kafka, where a fleet shares the journal`);
       const log = createLog(io, loaded.config.log);
-      for (const warning of loaded.warnings) log.warn(warning);
-      for (const warning of io.envWarnings?.() ?? []) log.warn(warning);
+      for (const warning of [...loaded.warnings, ...(io.envWarnings?.() ?? [])]) log.warn(warning);
       if (loaded.config.signing.scheme === 'none') {
         log.warn('signing.scheme is none: anyone who can reach the endpoint can send events');
       }
@@ -71,13 +70,12 @@ export function serveCommand(io: Io): Command {
       io.onHangUp(() => {
         if (!io.signal.aborted) void reloadNow().catch(() => undefined);
       });
-      const appOptions: AppOptions = {
+      const starting = startWhenFree(loaded, io.signal, {
         log,
         onFailure: failure.resolve,
         reload: reloadNow,
         ...(role === undefined ? {} : { role }),
-      };
-      const starting = startWhenFree(loaded, appOptions, io.signal);
+      });
       const end = new AbortController();
       const { deadline } = loaded.config.shutdown;
       const overdue = Promise.race([stopped, broken.promise])
@@ -113,8 +111,8 @@ const RETRY_MS = 200;
  */
 async function startWhenFree(
   loaded: ResolvedConfig,
-  options: AppOptions,
   signal: AbortSignal,
+  options: AppOptions,
 ): Promise<App | null> {
   const wait = loaded.config.shutdown.deadline + CLOSE_MS;
   const end = performance.now() + wait;
@@ -166,8 +164,7 @@ async function reload(app: App, file: string | undefined, io: Io, log: Logger): 
   try {
     restoreEnv = await io.readEnvAgain?.();
     const loaded = await resolveConfig({ file, env: io.env });
-    for (const warning of loaded.warnings) log.warn(warning);
-    for (const warning of io.envWarnings?.() ?? []) log.warn(warning);
+    for (const warning of [...loaded.warnings, ...(io.envWarnings?.() ?? [])]) log.warn(warning);
     await app.reload(loaded);
   } catch (error) {
     restoreEnv?.();

@@ -78,7 +78,8 @@ async function reportLive(io: Io, options: Options, { config, isSalvaged }: Load
   if (!live) io.setExit(EXIT.failed);
 }
 
-function report(io: Io, { pid, journal, sinks, receiving, earlier }: SystemStatus, config: Config): void {
+function report(io: Io, status: SystemStatus, config: Config): void {
+  const { pid, journal, sinks, receiving, earlier } = status;
   const rows = journal.cursors.map((cursor) => {
     const sink = sinks.find((candidate) => candidate.sink === cursor.sink);
     return [

@@ -72,19 +72,11 @@ function unknownSink(sink: string, sinks: readonly string[]): string {
 }
 
 /** First two words of the documented event types. */
-const FAMILIES = [
-  'daily.data.',
-  'historical.data.',
-  'labtest.order.',
-  'labtest.result.',
-  'labtest.appointment.',
-  'labtest.match_review.',
-  'lab_report.parsing_job.',
-  'provider.connection.',
-  'provider.device.',
-  'message.attempt.',
-  'continuous_query.result_table.',
-];
+const FAMILIES =
+  `daily.data. historical.data. labtest.order. labtest.result. labtest.appointment. labtest.match_review.
+  lab_report.parsing_job. provider.connection. provider.device. message.attempt. continuous_query.result_table.`.split(
+    /\s+/,
+  );
 const FIRST_WORDS = FAMILIES.map((family) => family.replace(/\..*/, '.'));
 
 /**

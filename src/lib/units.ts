@@ -61,17 +61,17 @@ export function aboutBytes(bytes: number): string {
 
 /** A duration to read, in its two largest units: `45s`, `3m 20s`, `2d 4h`; at least `1s`. */
 export function aboutDuration(ms: number): string {
-  let left = Math.max(1000, Math.round(ms / 1000) * 1000);
-  const parts: string[] = [];
-  for (const unit of ['d', 'h', 'm', 's']) {
-    const size = MILLISECONDS[unit] ?? 1;
-    const count = Math.floor(left / size);
-    left -= count * size;
-    if (count > 0) parts.push(`${count}${unit}`);
-    else if (parts.length > 0) break;
-    if (parts.length === 2) break;
-  }
-  return parts.join(' ');
+  const seconds = Math.max(1, Math.round(ms / 1000));
+  const [minutes, hours, days] = [60, 3600, 86_400].map((unit) => Math.floor(seconds / unit));
+  const parts = Object.entries({
+    d: days ?? 0,
+    h: (hours ?? 0) % 24,
+    m: (minutes ?? 0) % 60,
+    s: seconds % 60,
+  });
+  const first = parts.findIndex(([, count]) => count > 0);
+  const shown = parts.slice(first, first + 2).filter(([, count]) => count > 0);
+  return shown.map(([unit, count]) => `${count}${unit}`).join(' ');
 }
 
 /** @throws RangeError unless the value is `number` or `number unit`, not negative, and a safe integer once scaled */
