@@ -73,8 +73,8 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     send: 'send made-up signed events',
   },
 };
-const IN_HELP = Object.values(GROUPS).flatMap((group) => Object.keys(group));
-const MORE = Object.keys(COMMANDS).filter((name) => !IN_HELP.includes(name));
+const IN_HELP = new Set(Object.values(GROUPS).flatMap((group) => Object.keys(group)));
+const MORE = Object.keys(COMMANDS).filter((name) => !IN_HELP.has(name));
 
 const HELP = `
 More commands: ${MORE.join(', ')}

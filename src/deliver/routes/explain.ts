@@ -112,7 +112,7 @@ function eventRows(event: Explanation['event']): string[][] {
   ];
 }
 
-function reasonOf({ reason, matches }: SkippedRule): string {
+function reasonOf({ reason, matches: isMatch }: SkippedRule): string {
   if (reason === 'no-match') return 'does not match';
-  return matches ? 'matches too, but comes later' : 'comes later';
+  return isMatch ? 'matches too, but comes later' : 'comes later';
 }

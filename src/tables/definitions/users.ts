@@ -51,7 +51,9 @@ export const INSURANCE = table({
     "Users' latest insurance, one user a row. The document does not say whose it is; the pull does.",
   key: ['user_id'],
   columns: [
-    text('user_id', 'whose it is, UUID; given by the pull, or set for the command `ndjson`', { required: true }),
+    text('user_id', 'whose it is, UUID; given by the pull, or set for the command `ndjson`', {
+      required: true,
+    }),
     text('payor_code', 'the insurer'),
     text('member_id', 'the member'),
     text('group_id', 'the group'),
