@@ -112,7 +112,7 @@ function wordOf(args: readonly string[]): string {
 
 /**
  * The program with its commands.
- * @param only the command to load; with an unknown name the program has only names, for the help and the version.
+ * @param only the command to load; with an unknown name the program has only names, for the help, the version and suggestions.
  *   Without it all commands are loaded.
  * @param isJson does not write errors of the command line as text
  */
@@ -122,7 +122,6 @@ export async function createProgram(io: Io, only?: string, isJson = false): Prom
     .version(ownPackage().version)
     .addHelpText('after', HELP)
     .hook('preAction', (_, command) => nameThisProcess(nameOf(command)));
-  // With a wrong name, all names are there for a suggestion.
   const isHelp = only === '' || only?.startsWith('-') === true;
   const isKnown = only !== undefined && Object.hasOwn(COMMANDS, only);
   const others = Object.fromEntries(MORE.map((name) => [name, '']));
