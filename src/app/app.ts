@@ -66,9 +66,13 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
   };
   noteRead(config);
   const warnOfPrefixes = async (routes: readonly Route[]): Promise<void> => {
-    const { types } = await operations.schema();
-    const seen = types.map(({ type }) => type);
-    for (const warning of unknownPrefixes(routes, seen)) log.warn(warning);
+    // Without a schema memory there are no types that were seen; a warning ends neither a start nor a reload.
+    const { types } = await operations.schema().catch(() => ({ types: [] }));
+    for (const warning of unknownPrefixes(
+      routes,
+      types.map(({ type }) => type),
+    ))
+      log.warn(warning);
   };
   await warnOfPrefixes(plan.value.config.routes);
   log.info(

@@ -18,21 +18,7 @@ export interface Reading {
 }
 
 /** What answers have beyond the specification: it lands in `extra`. */
-export const BEYOND = [
-  'area_centers.lab_id',
-  'area_centers.patient_service_centers',
-  'area_centers.supported_bill_types',
-  'area_phlebotomy_providers.service_types',
-  'historical_pull_resources.release',
-  'historical_pull_resources.timeline',
-  'historical_pull_resources.trace_id',
-  'insurance.company',
-  'insurance.guarantor',
-  'insurance.insured',
-  'insurance.is_primary',
-  'marker_expected_results.required',
-  'user_connections.provider',
-];
+export const BEYOND = ['insurance.insured', 'marker_expected_results.required', 'user_connections.provider'];
 
 /** By resource: its table. */
 const SUMMARIES: Readonly<Record<string, string>> = {
