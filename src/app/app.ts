@@ -66,13 +66,10 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
   };
   noteRead(config);
   const warnOfPrefixes = async (routes: readonly Route[]): Promise<void> => {
-    // Without a schema memory there are no types that were seen; a warning ends neither a start nor a reload.
+    // Without a schema memory no types are known to have been seen.
     const { types } = await operations.schema().catch(() => ({ types: [] }));
-    for (const warning of unknownPrefixes(
-      routes,
-      types.map(({ type }) => type),
-    ))
-      log.warn(warning);
+    const seen = types.map(({ type }) => type);
+    for (const warning of unknownPrefixes(routes, seen)) log.warn(warning);
   };
   await warnOfPrefixes(plan.value.config.routes);
   log.info(
