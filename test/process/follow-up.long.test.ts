@@ -32,19 +32,19 @@ test('a completion becomes exactly that pull, once however often it is repeated,
   const first = await place.startProcess();
   await Promise.all(['a', 'b', 'c'].map((id) => first.post(meals, { id: `msg_${id}` })));
   await first.send([
-    { id: 'msg_sleep', body: completed('historical.data.sleep.created') },
+    { id: 'msg_mood', body: completed('historical.data.mood.created') },
     { id: 'msg_odd', body: Buffer.from(meals.toString().replace('start_date', 'began')) },
   ]);
   await first.drained();
   const { journal, sinks } = await first.status();
   expect(journal.deadLetters).toBe(1);
-  const skipped = { 'historical.data.sleep.created': 1 };
+  const skipped = { 'historical.data.mood.created': 1 };
   expect(sinks).toMatchObject([{ sink: 'history', mode: 'running', troubles: [], skipped }]);
   expect(await place.ok('status')).toMatch(
-    /^history: confirmed without an action: 1 historical\.data\.sleep\.created$/m,
+    /^history: confirmed without an action: 1 historical\.data\.mood\.created$/m,
   );
   expect(await first.metrics()).toContain(
-    'millrace_sink_skipped_total{sink="history",what="historical.data.sleep.created"} 1\n',
+    'millrace_sink_skipped_total{sink="history",what="historical.data.mood.created"} 1\n',
   );
   await first.kill('SIGKILL');
   const second = await place.start();
