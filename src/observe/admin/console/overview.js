@@ -94,7 +94,7 @@ function createSink(first) {
       { scope: 'row', class: 'half' },
       h('span', { text: first.sink }),
       ' ',
-      h('span', { class: 'muted small' }),
+      h('span', { class: 'muted small wrap' }),
     ),
     mode: cell('State'),
     rate: cell('Delivered / s', { number: true }),
