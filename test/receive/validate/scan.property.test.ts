@@ -6,6 +6,17 @@ import { runCount } from '../../support/run-count.ts';
 const NAMES = ['event_type', 'a', 'é"\\', '__proto__'];
 const DEPTH = 4;
 
+let parsedTexts = 0;
+/**
+ * What JSON.parse makes of the text of an object that has members, with one more in front of them that no object had.
+ * V8 13.6 takes the escaped key "\\u0061" for the key "\\" where any object of so many members, a literal in a
+ * library too, had that after the same keys: after a new key there is none.
+ */
+function objectOf(text: string): object {
+  parsedTexts += 1;
+  return JSON.parse(text.replace('{', `{"key ${parsedTexts} of this test":0,`));
+}
+
 /** What JSON.parse says of a text: the verdict, and the members that are looked for. */
 function parsed(text: string): { verdict: Verdict; members: unknown[] } {
   const nothing = NAMES.map(() => undefined);
@@ -18,7 +29,8 @@ function parsed(text: string): { verdict: Verdict; members: unknown[] } {
   if (depthOf(text) > DEPTH) return { verdict: 'too_deep', members: nothing };
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return { verdict: 'not_object', members: nothing };
-  const members = NAMES.map((name) => (Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined));
+  const object = Object.keys(value).length > 0 ? objectOf(text) : value;
+  const members = NAMES.map((name) => (Object.hasOwn(object, name) ? Reflect.get(object, name) : undefined));
   return { verdict: 'object', members };
 }
 
@@ -60,12 +72,10 @@ const anyScalar = fc.oneof(
   ),
   anyText.map((text) => JSON.stringify(text)),
 );
-/** JSON.parse of V8 13.6 takes the escaped key "\\u0061" for the key "\\", once it has seen an object with that at its place. */
-const misleads = (text: string): boolean => text.includes('"\\\\');
 const anyKey = fc.oneof(
   fc.constantFrom(...NAMES).map((name) => JSON.stringify(name)),
   fc.constantFrom('"\\u0061"', '"\\u00E9\\"\\\\"', '"event\\u005ftype"', '"_\\u005fproto__"', '"b"', '""'),
-  anyText.map((text) => JSON.stringify(text)).filter((text) => !misleads(text)),
+  anyText.map((text) => JSON.stringify(text)),
 );
 /** JSON as JSON.stringify does not write it: with spaces, repeated members, other spellings. */
 const anyJson = fc.letrec<{ value: string }>((tie) => {
@@ -104,8 +114,7 @@ const anyBroken = fc
       const at = where % (text.length + 1);
       return text.slice(0, at) + char + text.slice(at + length);
     }, json),
-  )
-  .filter((text) => !misleads(text));
+  );
 
 describe.each([
   ['in WebAssembly', true],
@@ -141,7 +150,9 @@ describe.each([
 
   test('but for keys that V8 mistakes for others it has seen', () => {
     JSON.parse('{"x":1,"\\\\":1}');
-    expect(scanned('{"x":1,"\\u0061":2}', quick).members[NAMES.indexOf('a')]).toBe(2);
+    const text = '{"x":1,"\\u0061":2}';
+    expect(parsed(text).members[NAMES.indexOf('a')]).toBe(2);
+    expect(scanned(text, quick).members[NAMES.indexOf('a')]).toBe(2);
   });
 
   test.each([
