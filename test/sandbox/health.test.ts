@@ -49,9 +49,13 @@ test.each(SUMMARIES.map((name) => name.split(':') as [string, string?]))(
   },
 );
 
-test('summaries are cut by their calendar date, which is that of the user', async () => {
+test.each([
+  'start_date=2026-01-02&end_date=2026-01-02',
+  'start_date=2026-01-02T00:00:00Z&end_date=2026-01-02T23:59:59Z',
+  'start_date=2026-01-02T00:00:00Z&end_date=2026-01-02T23:59:59.999999Z',
+])('%s: summaries are cut by their calendar date, which is that of the user', async (query) => {
   const bench = await Bench.start({ providers: ['made_up'] });
-  const [sleep, ...others] = await items(bench, 'sleep', 'start_date=2026-01-02&end_date=2026-01-02');
+  const [sleep, ...others] = await items(bench, 'sleep', query);
   expect([sleep, others]).toMatchObject([
     { calendar_date: '2026-01-02', bedtime_start: '2026-01-01T12:30:00+00:00', timezone_offset: 36_000 },
     [],

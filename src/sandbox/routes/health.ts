@@ -109,8 +109,9 @@ function summary(call: Call<Team>, resource: string, list: string): Promise<Repl
 }
 
 function rangeOf({ start_date: startMs, end_date, provider }: z.infer<typeof QUERY>) {
-  // To the end of the last second.
-  return { startMs, endMs: (end_date ?? Number.MAX_SAFE_INTEGER - 1000) + 999, provider };
+  // To the end of the second that the last instant lies in.
+  const endMs = end_date === undefined ? Infinity : Math.floor(end_date / 1000) * 1000 + 999;
+  return { startMs, endMs, provider };
 }
 
 /** @throws Refusal 404 */
