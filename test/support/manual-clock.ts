@@ -11,7 +11,8 @@ export class ManualClock implements Clock {
   #passed = 0;
   /** By how much somebody has set the wall clock. */
   offset = 0;
-  readonly #timers = new Set<Timer>();
+  /** The next one last; of two that are due at once, the older. */
+  readonly #timers: Timer[] = [];
 
   constructor(start: number = Date.UTC(2026, 10, 21)) {
     this.#start = start;
@@ -27,13 +28,22 @@ export class ManualClock implements Clock {
 
   /** Timers that wait. */
   get pending(): number {
-    return this.#timers.size;
+    return this.#timers.length;
   }
 
   after(ms: number, callback: () => void): () => void {
     const timer = { due: this.#passed + ms, callback };
-    this.#timers.add(timer);
-    return () => this.#timers.delete(timer);
+    let [low, high] = [0, this.#timers.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#timers[middle]!.due > timer.due) low = middle + 1;
+      else high = middle;
+    }
+    this.#timers.splice(low, 0, timer);
+    return () => {
+      const at = this.#timers.indexOf(timer);
+      if (at !== -1) this.#timers.splice(at, 1);
+    };
   }
 
   /** Advances by `ms`; timers that become due are called in order, each at its own time. */
@@ -51,11 +61,9 @@ export class ManualClock implements Clock {
 
   /** Advances to the next timer that is due by then and calls it; false when there is none. */
   next(end = Infinity): boolean {
-    let next: Timer | null = null;
-    for (const timer of this.#timers)
-      if (timer.due <= end && (next === null || timer.due < next.due)) next = timer;
-    if (next === null) return false;
-    this.#timers.delete(next);
+    const next = this.#timers.at(-1);
+    if (next === undefined || next.due > end) return false;
+    this.#timers.pop();
     this.#passed = Math.max(this.#passed, next.due);
     next.callback();
     return true;
