@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '../../src/core/errors.ts';
 import { flagsOf, helpOf } from '../support/flags.ts';
+import { backfill } from './backfill.ts';
 import type { Bench } from './bench.ts';
 import { exportRows } from './export/export.ts';
 import { isMet, jsonOf, tableOf } from './figures.ts';
@@ -22,6 +23,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   replay,
   reconcile,
   export: exportRows,
+  backfill,
 };
 
 const USAGE = `Usage: npm run bench -- NAME [flags]
