@@ -18,7 +18,7 @@ interface Run extends Timed {
 
 /** `millrace backfill` of meals from the stand-in of the service, beside another program. */
 export const backfill = bench(
-  'processor time of a backfill for each user, and the files that it has meanwhile',
+  'processor time of a backfill for each user, and the most files that it has at a time',
   {
     users: [1000, 'users of the service'],
     meals: [10, 'meals of each, one a day'],
