@@ -46,7 +46,7 @@ export async function passedByAnEvent(folder: string): Promise<Script[]> {
     receiver.signal('SIGUSR2');
     return until('the coverage of both threads', () => {
       const written = below(coverage, '.json').filter((name) => !before.has(name));
-      return written.length >= 2 ? written : null;
+      return written.length >= 2 && written.every(isWhole) ? written : null;
     });
   };
   try {
@@ -82,6 +82,17 @@ function scriptsIn(file: string): Script[] {
         .filter(({ functionName, ranges }) => functionName !== '' && ranges.some(({ count }) => count > 0))
         .map(({ functionName }) => functionName),
     }));
+}
+
+/** V8 writes it piece by piece. */
+function isWhole(file: string): boolean {
+  try {
+    scriptsIn(file);
+    return true;
+  } catch (error) {
+    if (error instanceof SyntaxError) return false;
+    throw error;
+  }
 }
 
 function below(folder: string, ending: string): string[] {
