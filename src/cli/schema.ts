@@ -12,6 +12,7 @@ import { printSeen, schemaDiffCommand } from './schema-seen.ts';
 import { print, printReport, usageError, type Io } from './io.ts';
 import { commandOf, oneOf, type OptionsOf, readBy, repeated, special, wholeNumber } from './options.ts';
 import { TABLES_OPTION, tablesOf } from './tables-option.ts';
+import { storageOf } from './places.ts';
 import { KEY_OPTIONS } from './key-options.ts';
 
 const PARTS = ['tables', 'upgrade', 'views', 'load', 'erase'] as const;
@@ -37,8 +38,8 @@ all; without --from the location is a placeholder.
 --from names a file, a folder of files, or an address that the warehouse reads. File names show the format; for a folder give
 --format and --compress as to \`millrace export\` (default: parquet; for PostgreSQL ndjson and gzip).
 
---export names a local folder of \`millrace export\`, and prints the loads of what is new in it since --after STEP. Each changed day
-replaces what the table has of it. With --from the warehouse reads a copy of that folder there.
+--export names a folder or URL of \`millrace export\`, and prints the loads of what is new in it since --after STEP. Each changed day
+replaces what the table has of it. With --from the warehouse reads a copy of it there.
 
 A load replaces rows of the same events, so it can be repeated. --replace also removes other rows of that day, such as rows that
 an erasure removed from the export. Use it for tables that are loaded from one export only.
@@ -60,7 +61,7 @@ const OPTIONS = {
   '--load': 'only the load statements',
   '--from <place>':
     'with --dialect: a file, folder or address with the rows; without it: an archive to read instead of asking the receiver',
-  '--export <folder>': 'only the loads of what is new in this export',
+  '--export <place>': 'only the loads of what is new in this export, a folder or URL',
   '--after <step>': readBy(wholeNumber(), 'the last step of the export that was loaded', '0'),
   '--format <format>': oneOf(['parquet', 'ndjson'], 'what a folder holds'),
   '--compress <how>': oneOf(['gzip', 'zstd', 'none'], 'how its NDJSON is compressed'),
@@ -70,7 +71,7 @@ const OPTIONS = {
   '--erase <user>': repeated('only statements that remove the rows of this user'),
   '--erase-day <day>': readBy(dayText, 'only statements that remove the rows that came in on this day, UTC'),
   '--client-user': 'the ids to erase are client user ids',
-  '--config <file>': 'the config of the receiver; its `tables` are added',
+  '--config <file>': 'the config of the receiver; its `tables` are added, and it says how stores are reached',
   '--json':
     'print one JSON document: [{table, createTable, createIndexes, describe, createView, load, upgrade, erase, eraseByEvent}]',
   ...KEY_OPTIONS,
@@ -103,7 +104,8 @@ export function schemaCommand(io: Io): Command {
         return;
       }
       if (options.export !== undefined) {
-        const changes = await changesAfter(options.export, options.after);
+        const storage = storageOf(options, io, [options.export]);
+        const changes = await changesAfter(options.export, options.after, storage ?? undefined);
         reportLost(changes, io);
         const loads = loadsOfExport(changes, entries, { ...options, export: options.export, dialect });
         for (const statements of loads) print(io, statements);

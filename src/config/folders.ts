@@ -19,9 +19,12 @@ interface Owned {
 export function checkFolders(config: DescribedConfig): Problem[] {
   const seen: Owned[] = [];
   const problems: Problem[] = [];
-  for (const [key, path] of foldersOf(config)) {
+  for (const [key, path, isPlace = false] of foldersOf(config)) {
     // An unresolved placeholder leads nowhere yet.
     if (path === '' || path.includes('${')) continue;
+    // Else it is the name of a folder below the working directory. Not repeated: it may have a secret by mistake.
+    if (!isPlace && /^[a-z][a-z0-9+.-]+:\//i.test(path))
+      problems.push({ path: key, message: 'must be a folder on this machine, not a URL' });
     const store = storeLevels(path);
     const owned: Owned =
       store === null
@@ -63,14 +66,15 @@ function clash(one: Owned, other: Owned): string | null {
   return null;
 }
 
-function* foldersOf(config: DescribedConfig): Generator<[Path, string]> {
-  const { journal, erasure, sinks } = config;
+function* foldersOf(config: DescribedConfig): Generator<[key: Path, path: string, isPlace?: boolean]> {
+  const { journal, erasure, receipts, sinks } = config;
   if (isLocal(config)) yield [['journal', 'path'], journal.path];
   yield [['erasure', 'path'], erasure.path];
+  if (receipts.path !== null) yield [['receipts', 'path'], receipts.path];
   for (const [name, { description }] of Object.entries(sinks)) {
     // Before the folders: two archives in one place also share a spool.
     const { archive } = description;
-    if (archive !== undefined && archive.includes('://')) yield [['sinks', name, 'path'], archive];
+    if (archive !== undefined && archive.includes('://')) yield [['sinks', name, 'path'], archive, true];
     for (const { path, option } of description.folders ?? [])
       yield [['sinks', name, ...option.split('.')], path];
   }

@@ -21,9 +21,10 @@ export function printable(
   const optionsOf = (key: string, options: Mapping): Mapping =>
     withDefaults(options, schemas.get(key) ?? {}, ({ kind }, value) => show(kind, value));
   const sinks = Object.entries(config.sinks).map(
-    ([name, { type, required, oversize, claimCheck, options }]) => {
-      const keeper = claimCheck === null ? {} : { claimCheck };
-      return [name, { type, required, oversize, ...keeper, ...optionsOf(`sinks.${name}`, options) }];
+    ([name, { type, required, oversize, claimCheck, continues, options }]) => {
+      const others = Object.entries({ continues, claimCheck }).filter(([, other]) => other !== null);
+      const own = { type, required, oversize, ...Object.fromEntries(others) };
+      return [name, { ...own, ...optionsOf(`sinks.${name}`, options) }];
     },
   );
   const sources = Object.entries(config.sources).map(([name, { type, options }]) => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { checkCommand } from '../../src/cli/check/command.ts';
+import type { SINK_KEYS } from '../../src/config/lists.ts';
 import { temporaryFile } from '../config/helpers.ts';
 import { run } from './run.ts';
 
@@ -29,6 +30,22 @@ sinks:
 ROUTE      MATCH  SINK     DESTINATION
 routes[0]  *      archive
 `);
+  });
+
+  it('prints each key of a sink that is not as by default', async () => {
+    const own = {
+      type: 'stdout',
+      required: false,
+      oversize: 'claim-check',
+      continues: 'former',
+      claimCheck: 'archive',
+    } satisfies Record<(typeof SINK_KEYS)[number], unknown>;
+    const text = GOOD.replace('archive: {', `own: ${JSON.stringify(own)}, archive: {`);
+    const file = temporaryFile('c.yaml', text);
+    const { stdout } = await run(checkCommand, ['--config', file]);
+    expect(parse(stdout.split('\n\n')[0] ?? '').sinks.own).toEqual(own);
+    const all = await run(checkCommand, ['--resolved', '--config', file]);
+    expect(parse(all.stdout.split('\n\n')[0] ?? '').sinks.own).toEqual(own);
   });
 
   it('prints the resolved config, redacted, and the route table', async () => {

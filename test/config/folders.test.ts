@@ -68,6 +68,12 @@ describe('folders of two parts', () => {
       [{ archive }, { erasure: { path: at('archive', 'erasure') } }, 'holds the folder of erasure.path'],
       [{ archive: files(at('journal', 'x')) }, {}, 'lies inside the folder of journal.path'],
       [
+        { archive },
+        { receipts: { path: at('archive', 'log'), origin: 'acme.example' } },
+        'sinks.archive.path: ',
+      ],
+      [{ archive }, { receipts: { path: at('journal'), origin: 'acme.example' } }, 'receipts.path: '],
+      [
         { archive: files(at('archive'), { encrypt: { store: at('archive', 'keys'), masterKey } }) },
         {},
         'sinks.archive.encrypt.store: ',
@@ -96,6 +102,25 @@ describe('folders of two parts', () => {
       expect(await wrongWith(root, { one: at('/in'), two: at('/inner'), three: at('-b/in') })).toBe('');
     },
   );
+
+  it('a URL does not pass where only a folder of this machine can be used', async () => {
+    const root = await temporaryFolder();
+    const url = 's3://acme/health';
+    const archive = files(join(root, 'archive'));
+    const followUp = { type: 'follow-up', path: url, baseUrl: 'http://x', apiKey: 'key' };
+    const cases: [sinks: object, changes: object, key: string][] = [
+      [{ archive }, { journal: { path: url } }, 'journal.path'],
+      [{ archive }, { erasure: { path: url } }, 'erasure.path'],
+      [{ archive }, { receipts: { path: url, origin: 'acme.example' } }, 'receipts.path'],
+      [{ pulls: followUp }, {}, 'sinks.pulls.path'],
+      [{ archive: files('gs://acme/archive', { spool: url }) }, {}, 'sinks.archive.spool'],
+    ];
+    for (const [sinks, changes, key] of cases) {
+      const message = await wrongWith(root, sinks, changes);
+      expect(message).toContain(`${key}: must be a folder on this machine, not a URL`);
+      expect(message).not.toContain(url);
+    }
+  });
 
   it('folders side by side pass, also where one name begins like another', async () => {
     const root = await temporaryFolder();

@@ -13,7 +13,7 @@ const lines = (name) =>
     .map((line) => JSON.parse(line));
 
 // What one fault may have forwarded again of what one process had sent to a sink: the 200 after which it stops when it cannot note
-// what is confirmed (deploy/scaling.md), and four batches of 5 in flight, of which one may have ended as it was counted.
+// what is confirmed (docs/fleet.md), and four batches of 5 in flight, of which one may have ended as it was counted.
 const MOST_REPEATED = 225;
 // Milliseconds before a fault in which what was sent may not have been confirmed or noted yet, and how long it may linger.
 const [BEFORE, AFTER] = [3000, 20_000];
