@@ -17,7 +17,7 @@ import type { RunningErasures } from '../privacy/erase/running-erasures.ts';
 import { droppedBy } from '../privacy/proof/dropped.ts';
 import { countWaiting } from '../deliver/waiting.ts';
 import type { Receiver } from '../receive/receiver.ts';
-import { isBacklogFull, mostConnections, type ReceiverParts } from './receiver.ts';
+import { isBacklogFull, type ReceiverParts } from './receiver.ts';
 
 /** The parts that have a status. */
 export interface RunningParts extends ReceiverParts {
@@ -80,10 +80,9 @@ const NOT_RECEIVING = {
   connections: { open: 0, evicted: 0, dropped: 0 },
 };
 
-function receivingOf({ receiver, receipts, config, plan, meter }: RunningParts): ReceivingStatus | null {
+function receivingOf({ receiver, receipts, plan, meter }: RunningParts): ReceivingStatus | null {
   if (receiver === null) return null;
-  const { open, evicted, dropped } = receiver.connections;
-  const max = mostConnections(config);
+  const { open, max, evicted, dropped } = receiver.connections;
   return {
     connections: { open, max, evicted, dropped },
     refused: meter.refusals.lastHour(),

@@ -65,7 +65,7 @@ export const CONFIG = section({
     ),
     maxConnections: count(
       10_000,
-      'Most connections at once. A new one replaces the one that is idle longest; if none is idle, the new one is closed.',
+      'Most connections at once, fewer where the limit of open files is too low for them. A new one replaces the one that is idle longest; if none is idle, the new one is closed.',
       AT_LEAST_ONE,
     ),
     maxHeaderBytes: bytes('16KiB', 'Largest header block of a request.', { min: 1024, max: 1024 * 1024 }),

@@ -91,6 +91,14 @@ export interface HourCount {
   readonly n: number;
 }
 
+/** Dead letters and quarantined events that a person dropped. */
+export interface DroppedEvents {
+  /** Key of `hashedId`. */
+  readonly key: string;
+  /** `id` is the `hashedId`; `sink` is empty for those of the quarantine. */
+  readonly events: readonly { readonly id: string; readonly sink: string }[];
+}
+
 /** What the journal can say of a span of time, all of one moment. */
 export interface JournalAccount {
   readonly firstSeq: number;
@@ -101,9 +109,8 @@ export interface JournalAccount {
   readonly countedSince: number | null;
   /** Where each sink began: what came before is not for it. */
   readonly started: readonly (readonly [sink: string, seq: number])[];
-  /** Dead letters that a person dropped; `sink` is empty for those of the quarantine. With `droppedKey` each id is its `hashedId`. */
-  readonly dropped: readonly { readonly id: string; readonly sink: string }[];
-  readonly droppedKey?: string;
+  /** What a person dropped; null for nothing. */
+  readonly dropped: DroppedEvents | null;
   /** A sink for each event that was erased before it came there, and of which nothing is left; left out where none is noted. */
   readonly erasedAlone?: readonly string[];
   /** Where each event was to go. */
@@ -257,7 +264,7 @@ export interface Journal extends EventStore, KeptLog {
    * @param bodies false leaves the bodies on disk
    */
   listDeadLetters(selection: SetAsideSelection, bodies?: boolean): Promise<readonly DeadLetter[]>;
-  /** Puts them back for the sink that refused them; returns how many. */
+  /** Puts them back for the sink that refused them; returns how many. Those of erased users are removed and not counted. */
   retryDeadLetters(selection: Selection): Promise<number>;
   dropDeadLetters(selection: Selection): Promise<number>;
   /** A page, as of dead letters. */

@@ -117,6 +117,9 @@ export class Feed {
     this.#isStarting = this.#options.patient !== true;
     try {
       await Promise.race([this.#open(1), overdue.promise]);
+    } catch (error) {
+      this.#unsubscribe();
+      throw error;
     } finally {
       cancel();
       this.#isStarting = false;

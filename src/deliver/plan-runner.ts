@@ -33,6 +33,8 @@ export interface DeliveryPlan extends PlannedSinks {
 interface Removal {
   /** Aborted to keep the sink. */
   readonly cancel: AbortController;
+  /** A person has given the sink up. */
+  readonly isGivenUp: boolean;
   /** The dead letters made; resolves when the sink is removed or kept. */
   readonly done: Promise<number>;
 }
@@ -112,8 +114,8 @@ export class PlanRunner {
     const { journal } = this.#options;
     const { sinks, dispatcher } = this;
     const named = new Set(Array.from(to.sinks, ([name, { continues }]) => [name, continues]).flat());
-    const kept = [...this.#removals.keys()].filter((name) => named.has(name));
-    for (const name of kept) await this.#cancelRemoval(name);
+    const kept = [...this.#removals].filter(([name]) => named.has(name));
+    for (const [name] of kept) await this.#cancelRemoval(name);
     try {
       if (journal === null) return await sinks.change(to, signal);
       const removed = dispatcher
@@ -124,8 +126,8 @@ export class PlanRunner {
         this.#accepted = new AcceptedRoutes(await journal.succeed(from, successor));
       });
     } catch (error) {
-      for (const name of kept)
-        if (journal !== null && sinks.names.includes(name)) void this.#startRemoval(name, journal, false);
+      for (const [name, { isGivenUp }] of kept)
+        if (journal !== null && sinks.names.includes(name)) void this.#startRemoval(name, journal, isGivenUp);
       throw error;
     }
   }
@@ -135,15 +137,17 @@ export class PlanRunner {
     const { journal, plan, context } = this.#options;
     const { sinks } = this;
     const removed = sinks.names.filter((name) => !plan.value.sinks.has(name) && !this.#removals.has(name));
+    // What is given up from now on is for the next reload.
+    const givenUp = new Set(this.#givenUp);
+    this.#givenUp.clear();
     await Promise.all(
       removed.map(async (name) => {
         if (journal === null) return sinks.remove(name, signal);
-        await orAborted(this.#startRemoval(name, journal, this.#givenUp.has(name)), signal);
+        await orAborted(this.#startRemoval(name, journal, givenUp.has(name)), signal);
         if (this.#removals.has(name))
           context.log.warn({ sink: name }, 'sink was removed; events still wait for it');
       }),
     );
-    this.#givenUp.clear();
   }
 
   /** Makes dead letters of what waits for a sink: now if it is being removed, otherwise when a reload removes it. */
@@ -218,7 +222,7 @@ export class PlanRunner {
         return 0;
       })
       .finally(() => this.#removals.delete(sink));
-    this.#removals.set(sink, { cancel, done });
+    this.#removals.set(sink, { cancel, isGivenUp, done });
     return done;
   }
 

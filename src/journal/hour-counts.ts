@@ -25,6 +25,12 @@ export class HourTally {
     );
   }
 
+  /** By hour and kind. */
+  get hours(): HourCount[] {
+    const counts = this.counts.map(([kind, hour, n]) => ({ hour: hour * HOUR, kind, n }));
+    return counts.toSorted((one, other) => one.hour - other.hour || (one.kind < other.kind ? -1 : 1));
+  }
+
   clear(): void {
     this.#hours.clear();
   }
@@ -68,7 +74,6 @@ export class HourCounts {
     const all = new HourTally();
     all.addAll(this.#select.all(first, end) as unknown as FrameCounts);
     all.addAll(unsaved.counts.filter(([, hour]) => hour >= first && hour < end));
-    const counts = all.counts.map(([kind, hour, n]) => ({ hour: hour * HOUR, kind, n }));
-    return counts.toSorted((one, other) => one.hour - other.hour || (one.kind < other.kind ? -1 : 1));
+    return all.hours;
   }
 }

@@ -35,6 +35,11 @@ export class LateWrites {
     this.#schedule();
   }
 
+  /** The sink's cursor is removed. */
+  forget(sink: string): void {
+    this.#moves.delete(sink);
+  }
+
   /** @param receivedAt milliseconds since the epoch */
   countErased(receivedAt: number): void {
     this.#erased.push(receivedAt);

@@ -6,6 +6,7 @@ import { SAVED_UP_TO } from './dedup.ts';
 import { SEGMENTS, type KnownSegments } from './events.ts';
 import { ROUTES } from './route-records.ts';
 import { hashedColumns, insertAside, lastKey, setLastKey, type AsideTable } from './schema.ts';
+import { DROP_KEY } from './set-aside.ts';
 import { NOTE, NOTE_NUMBER, readSecondNote, type SecondNote } from './second-note.ts';
 import { saltOf, Segment, segmentsIn } from './segments/segment.ts';
 import { sumUp, wrongSums, type Summed, type WrongSum } from './sums.ts';
@@ -40,6 +41,9 @@ export function mend(db: Database.Database, folder: string, recovery?: Recovery)
   if (read === 'damaged') say('note', `${join(folder, NOTE)} was damaged, and is written again`);
   if (isIn(wrong, 'cursors', 'checkpoints') || isOlder(db, note)) {
     say('database', restoreState(db, folder, note, wrong, recovery));
+    // Hashes of ids say nothing without their key.
+    if (checkpoint(db, DROP_KEY) === null && db.prepare('DELETE FROM dropped_letters').run().changes > 0)
+      say('database', 'the key of dropped events is lost: reconcile no longer knows which a person dropped');
   }
   if (isIn(wrong, ...AHEAD)) {
     for (const table of AHEAD) db.exec(`DELETE FROM ${table}`);

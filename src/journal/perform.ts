@@ -36,6 +36,8 @@ const READS: ReadonlySet<string> = new Set<Operation<Store>>([
   'receipts.upTo',
   'space.shortage',
   'eraser.counts',
+  'eraser.entries',
+  'eraser.firstStepAfterForgetting',
 ]);
 
 /** Performs one call; never throws. */

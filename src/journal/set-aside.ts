@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type Database from 'better-sqlite3';
 import { hashedId } from '../core/delivery-id.ts';
+import { MillraceError } from '../core/errors.ts';
 import type { InvalidReason } from '../core/ingest.ts';
-import type { DeadLetter, JournalAccount, Selection, SetAsideSelection } from '../core/journal.ts';
+import type { DeadLetter, DroppedEvents, Selection, SetAsideSelection } from '../core/journal.ts';
 import { canonicalId } from '../core/named-ids.ts';
 import { formatTarget } from '../core/route.ts';
 import type { Checkpoints } from './checkpoints.ts';
@@ -31,7 +32,7 @@ interface FoundRow {
 }
 
 /** Key of the checkpoint with the secret of the hashes in `dropped_letters`. */
-const DROP_KEY = 'dropped-letters/key';
+export const DROP_KEY = 'dropped-letters/key';
 /** Dead letters retried in one frame. */
 const RETRIED_AT_ONCE = 500;
 
@@ -144,12 +145,14 @@ export class SetAside {
   }
 
   /** Events received in a span of time, milliseconds since the epoch, that were dropped. */
-  dropped(since: number, until: number): Pick<JournalAccount, 'dropped' | 'droppedKey'> {
-    const dropped = this.#db
+  dropped(since: number, until: number): DroppedEvents | null {
+    const events = this.#db
       .prepare('SELECT id, sink FROM dropped_letters WHERE received_at >= ? AND received_at < ?')
-      .all(since, until) as JournalAccount['dropped'];
+      .all(since, until) as DroppedEvents['events'];
     const key = this.#checkpoints.load(DROP_KEY);
-    return { dropped, ...(key === null ? {} : { droppedKey: key }) };
+    if (key !== null) return { key, events };
+    if (events.length > 0) throw new MillraceError('journal_unreadable', `${DROP_KEY} is not in the journal`);
+    return null;
   }
 
   /** A page of bounded size: a hundred bodies of 10 MiB would be too much memory. */

@@ -66,6 +66,8 @@ export class SqliteJournal implements Journal, ErasableStore {
   readonly #late: LateWrites;
   /** Cursor of each sink of this run. */
   readonly #cursors = new Map<string, number>();
+  /** Sinks whose cursor was removed and not opened again. */
+  readonly #removed = new Set<string>();
   readonly #commits: GroupCommit;
   readonly #last: LastSeq;
   readonly #upkeep: Upkeep;
@@ -157,15 +159,19 @@ export class SqliteJournal implements Journal, ErasableStore {
   async openCursor(sink: string): Promise<number> {
     await this.#tryFlush();
     const seq = await this.#store.cursors.open(sink);
+    this.#removed.delete(sink);
     this.#cursors.set(sink, seq);
     return seq;
   }
 
   releaseCursor(sink: string, forget = false): void {
+    if (forget) this.#forgetCursor(sink);
     this.#store.cursors.release(sink, forget).catch(() => undefined);
   }
 
   moveCursor(sink: string, seq: number, note?: () => string | null): void {
+    // A late call of a sink that was removed, and may be there again, says nothing of its new cursor.
+    if (this.#mode === 'closed' || this.#removed.has(sink) || seq < (this.#cursors.get(sink) ?? 0)) return;
     this.#cursors.set(sink, seq);
     this.#tail.drop(Math.min(...this.#cursors.values()));
     this.#late.move(sink, seq, note);
@@ -183,13 +189,13 @@ export class SqliteJournal implements Journal, ErasableStore {
 
   async succeed(from: string, to: string): Promise<RouteRecord> {
     await this.flush();
-    this.#cursors.delete(from);
+    this.#forgetCursor(from);
     return this.#store.cursors.succeed(from, to);
   }
 
   async leave(sink: string): Promise<RouteRecord> {
     await this.flush();
-    this.#cursors.delete(sink);
+    this.#forgetCursor(sink);
     return this.#store.cursors.leave(sink);
   }
 
@@ -295,6 +301,12 @@ export class SqliteJournal implements Journal, ErasableStore {
     }
     this.#mode = 'closed';
     await this.#writer.close();
+  }
+
+  #forgetCursor(sink: string): void {
+    this.#cursors.delete(sink);
+    this.#removed.add(sink);
+    this.#late.forget(sink);
   }
 
   /** Without sinks no events come in. */

@@ -294,7 +294,7 @@ export class Store {
       routes: this.routes.read(),
       ...this.#events.counted(since, until),
       started: this.cursors.started(),
-      ...this.setAside.dropped(since, until),
+      dropped: this.setAside.dropped(since, until),
       erasedAlone: this.#erasedAlone.read(since, until, firstSeq),
       damaged: this.#damages.since(since),
       ...(log === null || offset === null ? {} : { receipts: { ...log, offset: Number(offset) } }),

@@ -21,7 +21,8 @@ class Connection implements Linked {
  * connections cannot keep senders out.
  */
 export class Connections implements ConnectionCounts {
-  readonly #max: number;
+  /** Most at once. */
+  readonly max: number;
   readonly #all = new Map<Socket, Connection>();
   /** Those without a request in flight, idle for longest first. */
   readonly #idle = new Chain<Connection>();
@@ -29,7 +30,7 @@ export class Connections implements ConnectionCounts {
   dropped = 0;
 
   constructor(max: number) {
-    this.#max = max;
+    this.max = max;
   }
 
   get open(): number {
@@ -38,7 +39,7 @@ export class Connections implements ConnectionCounts {
 
   /** @returns false when there was no room, and the new connection is closed */
   add(socket: Socket): boolean {
-    if (this.open >= this.#max && !this.#evict()) {
+    if (this.open >= this.max && !this.#evict()) {
       this.dropped += 1;
       socket.destroy();
       return false;

@@ -108,7 +108,7 @@ export class Receiver {
     return this.#unverified.waiting;
   }
 
-  get connections(): ConnectionCounts {
+  get connections(): ConnectionCounts & Pick<Connections, 'max'> {
     return this.#connections;
   }
 

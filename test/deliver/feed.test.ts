@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { MillraceError } from '../../src/core/errors.ts';
 import { DELIVERED, type SendResult } from '../../src/core/sink.ts';
 import type { Refusal } from '../../src/deliver/memory-log.ts';
 import { makeEvent } from '../support/events.ts';
@@ -241,4 +242,29 @@ test('a sink that pays by the call waits for more, but not for a full batch, and
   await turns();
   await dispatcher.stop(AbortSignal.timeout(5000));
   expect(sink.batches).toEqual([1, 10, 2, 1]);
+});
+
+test('a sink that cannot be started leaves no listener at the journal, nor does one that is removed', async () => {
+  const listeners = new Set<object>();
+  class Counting extends ArrayJournal {
+    override subscribe(listener: (seq: number) => void): () => void {
+      const end = super.subscribe(listener);
+      const one = {};
+      listeners.add(one);
+      return () => {
+        listeners.delete(one);
+        end();
+      };
+    }
+  }
+  const journal = new Counting();
+  const { dispatcher } = await feedOf(new ScriptedSink(() => DELIVERED), { journal });
+  const open = listeners.size;
+  expect(open).toBeGreaterThan(0);
+  const refusing = new ScriptedSink(() => DELIVERED);
+  refusing.open = () => Promise.reject(new MillraceError('usage', 'made-up refusal'));
+  await expect(dispatcher.add('b', refusing)).rejects.toThrow('made-up refusal');
+  expect(listeners.size).toBe(open);
+  await dispatcher.remove('a', AbortSignal.abort());
+  expect(listeners.size).toBe(0);
 });

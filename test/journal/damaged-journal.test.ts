@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { NO_ROUTES, type RouteRecord } from '../../src/core/route-record.ts';
 import { Store } from '../../src/journal/store.ts';
@@ -71,6 +72,28 @@ test('fault 48: without database and second note a start is refused, says what w
   );
   store.close();
   expect(open().repairs).toEqual([]);
+});
+
+test('what a person dropped is named as unknown when the key of its hashes is lost, and never kept without it', async () => {
+  const path = join(await temporaryFolder(), 'journal');
+  makeJournal(path);
+  const first = new Store({ path, ...BOUNDS });
+  expect(first.setAside.drop('quarantine', {})).toBeGreaterThan(0);
+  const known = first.account(0, 2 * NOW).dropped;
+  expect(known?.key).toMatch(/^[0-9a-f]{64}$/);
+  expect(known?.events.length).toBeGreaterThan(0);
+  first.close();
+  rmSync(join(path, 'journal.note'));
+  const db = new Database(join(path, 'journal.db'));
+  db.exec('DELETE FROM checkpoints');
+  db.close();
+  const routes: RouteRecord = { ...NO_ROUTES, eras: [{ after: 0, tables: [[]] }] };
+  const store = new Store({ path, ...BOUNDS, recovery: { sinks: ['a', 'b'], routes } });
+  expect(store.repairs.map(({ detail }) => detail)).toContainEqual(
+    expect.stringContaining('the key of dropped events is lost'),
+  );
+  expect(store.account(0, 2 * NOW).dropped).toBeNull();
+  store.close();
 });
 
 test('fault 49: each segment that is gone is named once, with its events and the sinks that lack them', async () => {

@@ -1,4 +1,4 @@
-import { appendFileSync, readdirSync } from 'node:fs';
+import { appendFileSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Event } from '../../src/core/event.ts';
@@ -257,6 +257,58 @@ test('what is being written, and what a crash has left behind the last commit, i
   // What is not committed yet is not found, even where it lies there already.
   index.follow(1, 40, Infinity);
   expect(seqsOf(index, { limit: 1 })).toEqual([40]);
+});
+
+/** The newest segment of a journal with events in it, and its bytes. */
+function newestOf(folder: string): readonly [file: string, bytes: Buffer] {
+  const name = readdirSync(folder).findLast((one) => one.endsWith('.seg')) ?? '';
+  return [join(folder, name), readFileSync(join(folder, name))];
+}
+
+test('a segment that is shorter than what is committed is an error with its name, and not the end', async () => {
+  const folder = await temporaryFolder();
+  const store = openStore(folder);
+  fill(store, 0, 470);
+  const [file, bytes] = newestOf(folder);
+  for (const part of [0.999, 0.9, 0.5, 0.3]) {
+    truncateSync(file, Math.floor(bytes.length * part));
+    expect(() => build(indexOf(folder), folder, store.status(NOW))).toThrow(`${file} ends before event`);
+    expect(() => indexOf(folder).follow(1, 470, Infinity)).toThrow(`${file} ends before event`);
+  }
+  const search = new JournalSearch(folder, () => Promise.resolve(store.status(NOW)));
+  onTestFinished(() => search.close());
+  await expect(search.find(ALL)).rejects.toThrow('ends before event');
+  // Back whole, it is searched.
+  writeFileSync(file, bytes);
+  const again = indexOf(folder);
+  build(again, folder, store.status(NOW));
+  expect(again.find(ALL).events).toHaveLength(470);
+});
+
+test('damaged events at the end are not found, and are no short segment', async () => {
+  const folder = await temporaryFolder();
+  const store = openStore(folder);
+  const events = fill(store, 0, 470);
+  const [file, bytes] = newestOf(folder);
+  writeFileSync(file, Buffer.from(bytes).fill(0xa5, bytes.length - 600));
+  const index = indexOf(folder);
+  build(index, folder, store.status(NOW));
+  const found = seqsOf(index, ALL);
+  expect(found.length).toBeLessThan(events.size);
+  expect(found).toEqual(expected(events, ALL).filter((seq) => seq <= (found[0] ?? 0)));
+});
+
+test('a segment with a damaged header is searched, as the journal serves it', async () => {
+  const folder = await temporaryFolder();
+  const store = openStore(folder, SMALL);
+  const events = fill(store, 0, 500);
+  const [first = '', ...others] = readdirSync(folder).filter((name) => name.endsWith('.seg'));
+  expect(others.length).toBeGreaterThan(1);
+  const bytes = readFileSync(join(folder, first));
+  writeFileSync(join(folder, first), Buffer.from(bytes).fill(0xa5, 0, 8));
+  const index = indexOf(folder);
+  build(index, folder, store.status(NOW));
+  expect(seqsOf(index, ALL)).toEqual(expected(events, ALL));
 });
 
 test('the thread begins with the first search, follows the journal, and can be ended at any time', async () => {

@@ -120,6 +120,32 @@ describe('cursors', () => {
 });
 
 describe('cursors of sinks that go', () => {
+  test('a late call after the cursor was removed moves no cursor, of the sink that is there again neither', async () => {
+    const path = await temporaryFolder();
+    const journal = await open(path);
+    const seq = async (sink: string): Promise<number | undefined> =>
+      new Map(await journal.cursors()).get(sink);
+    await journal.openCursor('hubs');
+    await journal.openCursor('other');
+    await journal.accept(makeEvent());
+    await journal.leave('hubs');
+    journal.moveCursor('hubs', 1);
+    expect(await seq('hubs')).toBeUndefined();
+    await journal.accept(makeEvent());
+    expect(await journal.openCursor('hubs')).toBe(2);
+    journal.moveCursor('hubs', 1, () => 'made-up note of the earlier one');
+    await journal.flush();
+    expect([await seq('hubs'), await journal.ahead('hubs')]).toEqual([2, { note: null, died: [] }]);
+    await journal.succeed('hubs', 'new-hubs');
+    journal.moveCursor('hubs', 2);
+    expect(await seq('hubs')).toBeUndefined();
+    expect(await journal.openCursor('new-hubs')).toBe(2);
+    await journal.close();
+    journal.moveCursor('other', 2);
+    const again = await open(path);
+    expect(await again.openCursor('other')).toBe(0);
+  });
+
   test('a sink exchanged before it has had anything continues where it was placed', async () => {
     const journal = await open(await temporaryFolder());
     await journal.openCursor('hubs');

@@ -224,7 +224,9 @@ function fail(code: string): Error {
 test('failures are distinguished: full, unreadable while reading, failed while writing', async () => {
   const store = open(await temporaryFolder());
   const codeOf = (op: string, error: Error): string | null => {
-    const work = vi.spyOn(store, op as 'status').mockImplementationOnce(() => {
+    const [part, method = null] = op.split('.');
+    const target = method === null ? store : (store[part as 'eraser'] as unknown as Store);
+    const work = vi.spyOn(target, (method ?? part) as 'status').mockImplementationOnce(() => {
       throw error;
     });
     const reply = answer(store, { op, args: [] });
@@ -237,6 +239,9 @@ test('failures are distinguished: full, unreadable while reading, failed while w
   }
   expect(codeOf('read', fail('SQLITE_IOERR_READ'))).toBe('journal_unreadable');
   expect(codeOf('status', fail('SQLITE_IOERR_READ'))).toBe('journal_unreadable');
+  // What an erasure only asks for, too.
+  for (const op of ['eraser.counts', 'eraser.entries', 'eraser.firstStepAfterForgetting'])
+    expect([op, codeOf(op, fail('SQLITE_IOERR_READ'))]).toEqual([op, 'journal_unreadable']);
   expect(codeOf('append', fail('SQLITE_IOERR_FSYNC'))).toBe('journal_failed');
   expect(codeOf('append', fail('SQLITE_CORRUPT'))).toBe('journal_failed');
   expect(codeOf('append', new Error('no code'))).toBe('journal_failed');

@@ -24,7 +24,7 @@ it('a new connection takes the place of the one idle for longest, and the others
   await fourth.until(/accepted/);
   await second.closed;
   expect(first.socket.destroyed || third.socket.destroyed).toBe(false);
-  expect(receiver.connections).toMatchObject({ open: 3, evicted: 1, dropped: 0 });
+  expect(receiver.connections).toMatchObject({ open: 3, max: 3, evicted: 1, dropped: 0 });
   third.socket.write(wholeRequest());
   await third.until(/accepted/);
   for (const client of [first, third, fourth]) client.socket.destroy();

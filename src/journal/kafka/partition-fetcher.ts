@@ -134,7 +134,7 @@ export class PartitionFetcher {
 
   /** Fetches from one broker for as long as it leads these partitions. */
   async #fetchFrom(leader: number, id: string, own: readonly number[], stop: AbortSignal): Promise<void> {
-    const { name: sink, topic: name, flushSink } = this.#options;
+    const { name: sink, topic: name, group, log, flushSink } = this.#options;
     const { events, room, wake } = this.#parts;
     while (!stop.aborted) {
       if (!this.#hasRoom) {
@@ -148,8 +148,13 @@ export class PartitionFetcher {
       for (const fetched of all) {
         const { partition, error, next } = fetched;
         if (error === 'OFFSET_OUT_OF_RANGE') await this.#skipDeleted(partition);
-        else if (error !== 'NONE') hasMoved = true;
-        else {
+        else if (error !== 'NONE') {
+          hasMoved = true;
+          log.warn(
+            { group, leader, partition, error },
+            'a partition cannot be read; its leader is asked for',
+          );
+        } else {
           this.#take(fetched);
           this.#positions.set(partition, next);
         }

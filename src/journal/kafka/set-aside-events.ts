@@ -75,9 +75,9 @@ export abstract class SetAsideEvents {
     for (const record of found)
       for (const { key, sink, destination, diedAt, event } of deadLetterOf(record)) {
         const handling = { ...event.handling, only: [formatTarget({ sink, destination })] };
-        await this.sendAgain(event, { handling, again: `${RETRIED} ${key} of ${diedAt}` });
+        const isSent = await this.sendAgain(event, { handling, again: `${RETRIED} ${key} of ${diedAt}` });
         await this.#deadLetters.remove(record.name);
-        retried += 1;
+        if (isSent) retried += 1;
       }
     return retried;
   }

@@ -1,9 +1,10 @@
 import { MillraceError } from '../../core/errors.ts';
 import type { IsErased } from '../../core/ingest.ts';
-import type { CountKind, EventHead, HourCount, JournalAccount } from '../../core/journal.ts';
+import type { CountKind, EventHead, JournalAccount } from '../../core/journal.ts';
 import { parseTarget } from '../../core/route.ts';
 import { NO_ROUTES } from '../../core/route-record.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
+import { HourTally } from '../hour-counts.ts';
 import type { Cluster, Span } from './cluster.ts';
 import type { Verdict } from './id-table.ts';
 import { recordedEventOf, type RecordedEvent } from './record.ts';
@@ -15,7 +16,6 @@ export interface AccountOptions extends WindowOptions {
   readonly isErased: IsErased;
 }
 
-const HOUR = 3_600_000;
 const NOT_COUNTED =
   'counted from the topic: what was dropped from quarantine, or came from users who were erased, is not in it';
 
@@ -34,9 +34,7 @@ export class TopicAccount {
   /** Checkpoints of each sink's group, by partition. */
   readonly #checkpoints = new Map<string, Promise<ReadonlyMap<number, CommittedCheckpoint>>>();
   /** Filled while the heads are read: the log is read once. */
-  readonly #counts: HourCount[] = [];
-  /** Index in `#counts` by kind and hour. */
-  readonly #indexes = new Map<string, number>();
+  readonly #counts = new HourTally();
   #spans: readonly NumberedSpan[] = [];
   #lastSeq = 0;
   #period = { since: 0, until: 0 };
@@ -70,15 +68,18 @@ export class TopicAccount {
         'usage',
         `the brokers have deleted events of before ${new Date(begin).toISOString()}: --since must not be before it`,
       );
+    const tally = this.#counts;
     return {
+      get counts() {
+        return tally.hours;
+      },
       firstSeq: 1,
       lastSeq: base,
       isSparse: true,
       cursors: [],
-      counts: this.#counts,
       countedSince: null,
       started: [],
-      dropped: [],
+      dropped: null,
       routes: NO_ROUTES,
       notes: [NOT_COUNTED],
     };
@@ -145,10 +146,7 @@ export class TopicAccount {
     const { since, until } = this.#period;
     const kind = kindOf(verdict, again);
     if (kind === null || at < since || at >= until) return;
-    const hour = at - (at % HOUR);
-    const make = (): number => this.#counts.push({ hour, kind, n: 0 }) - 1;
-    const index = getOrMake(this.#indexes, `${kind} ${hour}`, make);
-    this.#counts[index] = { hour, kind, n: (this.#counts[index]?.n ?? 0) + 1 };
+    this.#counts.add(kind, at);
   }
 
   #checkpointsOf(

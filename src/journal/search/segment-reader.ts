@@ -1,9 +1,11 @@
 import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 import { join } from 'node:path';
+import { MillraceError } from '../../core/errors.ts';
 import { canonicalId } from '../../core/named-ids.ts';
+import { errorCode } from '../../lib/durable.ts';
 import { RECORD_HEADER } from '../segments/format.ts';
 import { textsAt } from '../segments/records.ts';
-import { headerIn } from '../segments/segment.ts';
+import { firstSeqOf, headerIn, saltOf, segmentsIn } from '../segments/segment.ts';
 import { type FoundRecord, Walker } from '../segments/walker.ts';
 import type { Chunk, Row } from './chunk.ts';
 
@@ -26,27 +28,34 @@ export interface ReadLimits {
 /** A segment opened for reading, which another thread may be writing. */
 export class SegmentReader {
   readonly firstSeq: number;
+  readonly #path: string;
   readonly #fd: number;
   readonly #salt: number;
 
-  private constructor(fd: number, salt: number, firstSeq: number) {
+  private constructor(path: string, fd: number, salt: number, firstSeq: number) {
+    this.#path = path;
     this.#fd = fd;
     this.#salt = salt;
     this.firstSeq = firstSeq;
   }
 
-  /** Null for a segment that was removed or has a damaged header. */
+  /**
+   * Null for a segment that was removed. Behind a damaged header it reads what the journal serves.
+   * @throws Error when it cannot be opened; MillraceError journal_unreadable when no segment has an undamaged header
+   */
   static open(folder: string, name: string): SegmentReader | null {
+    const path = join(folder, name);
     let fd: number;
     try {
-      fd = openSync(join(folder, name), constants.O_RDONLY | NO_FOLLOW);
-    } catch {
-      return null;
+      fd = openSync(path, constants.O_RDONLY | NO_FOLLOW);
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') return null;
+      throw error;
     }
-    const header = headerIn(fd);
-    if (header !== null) return new SegmentReader(fd, header.salt, header.firstSeq);
+    const salt = headerIn(fd)?.salt ?? saltOf(folder, segmentsIn(folder));
+    if (salt !== null) return new SegmentReader(path, fd, salt, firstSeqOf(name));
     closeSync(fd);
-    return null;
+    throw new MillraceError('journal_unreadable', `${path}: its header is damaged, as those of all segments`);
   }
 
   close(): void {
@@ -57,6 +66,7 @@ export class SegmentReader {
    * Reads the heads of events into a chunk until it is full, the time is over, or no committed event is left.
    * @param at where an item begins
    * @returns where the next item begins, and the seq up to which all is read; 0 when there is more
+   * @throws MillraceError journal_unreadable when the newest segment ends before its last committed event
    */
   fill(
     chunk: Chunk,
@@ -66,12 +76,26 @@ export class SegmentReader {
   ): { readonly at: number; readonly doneTo: number } {
     const walker = this.#walker(at);
     let next = at;
+    /** True behind damaged bytes; events up to the last one may be among them. */
+    let isBehindGap = false;
+    /** Where the last frame ends. */
+    let frameEnd = at;
     for (let n = 1; !chunk.isFull; n += 1) {
       if (n % AT_ONCE === 0 && performance.now() > end) return { at: next, doneTo: 0 };
       // Bytes behind the last commit are being written now, and are no damage.
       const isCommitted = !isLast || chunk.nextSeq <= lastSeq;
       const item = isCommitted ? walker.next() : walker.sound();
-      if (item === null) return { at: next, doneTo: isLast ? lastSeq : Infinity };
+      if (item === null) {
+        const isShort = isLast && isCommitted && (!isBehindGap || frameEnd > walker.at);
+        if (isShort)
+          throw new MillraceError(
+            'journal_unreadable',
+            `${this.#path} ends before event ${chunk.nextSeq}; the journal has ${lastSeq}`,
+          );
+        return { at: next, doneTo: isLast ? lastSeq : Infinity };
+      }
+      isBehindGap = item.kind === 'gap';
+      if (item.kind === 'frame') frameEnd = item.at + item.headSize + item.size;
       if (item.kind === 'record') {
         if (item.seq > lastSeq) return { at: next, doneTo: lastSeq };
         // Events missing in between are damaged.
@@ -79,7 +103,8 @@ export class SegmentReader {
         if (chunk.isFull) return { at: next, doneTo: 0 };
         if (item.seq === chunk.nextSeq) chunk.push(rowOf(item, walker, seed));
       }
-      next = walker.at;
+      // Read again from damaged bytes on, or what ends in them would look short.
+      if (!isBehindGap) next = walker.at;
     }
     return { at: next, doneTo: 0 };
   }

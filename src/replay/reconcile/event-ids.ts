@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { folderError } from '../../core/errors.ts';
 import { hashedId } from '../../core/delivery-id.ts';
-import type { JournalAccount } from '../../core/journal.ts';
+import type { DroppedEvents } from '../../core/journal.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { IdCounter, SLOTS, type IdCounts, type Mark, type State, type Statement } from './id-counter.ts';
 
@@ -30,17 +30,14 @@ export class EventIds {
   readonly #dropped = new Map<string, (string | null)[]>();
   readonly #droppedKey: string | null;
 
-  /** @param dropped events that a person dropped; their ids are hashed if there is a key */
-  constructor({ dropped, droppedKey }: Pick<JournalAccount, 'dropped' | 'droppedKey'>) {
+  /** @param dropped events that a person dropped */
+  constructor(dropped: DroppedEvents | null) {
     this.#db.exec(`PRAGMA journal_mode = OFF; PRAGMA cache_size = -8192;
       CREATE TABLE said (id TEXT NOT NULL, number INTEGER NOT NULL); BEGIN`);
     this.#insert = this.#insertOf(ROWS);
-    this.#droppedKey = droppedKey ?? null;
-    for (const row of dropped) {
-      const sink = row.sink === '' ? null : row.sink;
-      if (droppedKey === undefined) this.mark(sink, row.id, 'dropped');
-      else getOrMake(this.#dropped, row.id, () => []).push(sink);
-    }
+    this.#droppedKey = dropped?.key ?? null;
+    for (const { id, sink } of dropped?.events ?? [])
+      getOrMake(this.#dropped, id, () => []).push(sink === '' ? null : sink);
   }
 
   /**

@@ -63,7 +63,7 @@ async function reconciled(options: ReconcileOptions, leaving: Owners | null): Pr
     operations.account(window.since, window.until),
   );
   const accepted = new AcceptedRoutes(account.routes);
-  const ids = new EventIds(account);
+  const ids = new EventIds(account.dropped);
   try {
     const names = new Set(configured.map(({ name }) => name));
     // In parallel, as both wait for other threads. The files have all that the journal's account has as settled.

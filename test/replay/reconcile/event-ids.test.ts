@@ -9,7 +9,7 @@ const AT = '2026-11-21T10:00:00.000Z';
 
 /** What is counted when the journal has these ids as settled, and the files have those. */
 async function counted(held: readonly string[], found: readonly string[]) {
-  const ids = new EventIds({ dropped: [] });
+  const ids = new EventIds(null);
   try {
     const take = ids.finder('files');
     for (const id of found) take(id, AT);
@@ -59,7 +59,7 @@ test('more ids than memory holds are compared in a file without a name', async (
 });
 
 test('an abort ends the counting', async () => {
-  const many = new EventIds({ dropped: [] });
+  const many = new EventIds(null);
   onTestFinished(() => many.close());
   for (let n = 0; n < 50_000; n += 1) many.late(String(n));
   const stop = new AbortController();
