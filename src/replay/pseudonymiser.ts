@@ -64,13 +64,12 @@ export class Pseudonymiser {
       return text.length > 36 ? text.replaceAll(ANY_UUID, (uuid) => nameOf(uuid) ?? uuid) : text;
     });
     const renamed = (id: string | null): string | null => (id === null ? null : (nameOf(id) ?? id));
-    const envelope = {
-      team: renamed(event.team),
-      user: renamed(event.user),
-      clientUser: renamed(event.clientUser),
-    };
-    const isSame = body === event.body && envelope.user === event.user;
-    return isSame ? event : { ...event, ...envelope, headers: {}, body };
+    const team = renamed(event.team);
+    const user = renamed(event.user);
+    const clientUser = renamed(event.clientUser);
+    const isSame =
+      body === event.body && team === event.team && user === event.user && clientUser === event.clientUser;
+    return isSame ? event : { ...event, team, user, clientUser, headers: {}, body };
   }
 
   #ownNames({ team, user, clientUser }: Event): ReadonlyMap<string, string> {

@@ -67,6 +67,16 @@ describe('pseudonyms', () => {
     expect(none).toMatchObject({ team: null, user: null, clientUser: null });
   });
 
+  test.each([
+    ['team', { team: TEAM, user: null, clientUser: null }],
+    ['client user', { team: null, user: null, clientUser: CLIENT }],
+  ])('an id that only the envelope has gets one too: a %s', (_, ids) => {
+    const headers = { 'x-made-up-id': TEAM };
+    const changed = pseudonymiser().apply(makeEvent({ ...ids, headers, body: Buffer.from('{"n":1}') }));
+    expect(JSON.stringify(changed)).not.toContain(TEAM);
+    expect(JSON.stringify(changed)).not.toContain(CLIENT);
+  });
+
   test('an unreadable body is refused, and the message has nothing of it', () => {
     for (const text of ['{"user_id":"secret', 'secret', '["secret"]', '{} secret', '']) {
       const broken = makeEvent({ body: Buffer.from(text) });
