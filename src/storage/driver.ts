@@ -110,6 +110,24 @@ export function required<T>(value: T | undefined, what: string): T {
   return value;
 }
 
+/**
+ * An object as an answer describes it.
+ * @throws StorageError for an answer that leaves something out: an object of 0 bytes would be empty, and one of 1970 a leftover
+ */
+export function objectOf(
+  key: string | undefined,
+  size: number | undefined,
+  version: string | undefined,
+  modified: Date | undefined,
+): StoredObject {
+  return {
+    key: required(key, 'a key'),
+    bytes: required(size, 'a length'),
+    version: required(version, 'a version'),
+    modifiedAt: required(modified, 'a time of change').getTime(),
+  };
+}
+
 /** Size of the whole object in a Content-Range header; undefined without one. */
 export function totalOf(contentRange: string | undefined): number | undefined {
   const total = /\/(\d+)$/.exec(contentRange ?? '')?.[1];

@@ -17,7 +17,12 @@ async function forgetful() {
   let resource: Record<string, unknown> = {};
   let bytes = 0;
   let isMade = false;
-  const item = (): object => ({ ...resource, size: String(bytes), generation: '7' });
+  const item = (): object => ({
+    ...resource,
+    size: String(bytes),
+    generation: '7',
+    updated: '2026-11-21T08:00:00Z',
+  });
   const handle = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const { method, headers, url = '' } = incoming;
     const body = await buffer(incoming);

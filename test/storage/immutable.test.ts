@@ -15,6 +15,7 @@ interface Refusal {
   readonly message: string;
 }
 
+const MADE = 'Sat, 21 Nov 2026 08:00:00 GMT';
 const SHA256 = createHash('sha256').update('one').digest('hex');
 
 /**
@@ -38,7 +39,7 @@ async function refusing(scheme: string, { status, code, message }: Refusal) {
       outgoing.end(
         JSON.stringify(
           /\/o\/./.test(url)
-            ? { size: '3', generation: '7', metadata: { sha256: SHA256 } }
+            ? { name: 'one', size: '3', updated: MADE, generation: '7', metadata: { sha256: SHA256 } }
             : { kind: 'storage#objects' },
         ),
       );
@@ -46,7 +47,15 @@ async function refusing(scheme: string, { status, code, message }: Refusal) {
       outgoing
         .writeHead(200, { 'content-type': 'application/xml' })
         .end('<?xml version="1.0"?><EnumerationResults><Blobs/><NextMarker/></EnumerationResults>');
-    else outgoing.writeHead(200, { etag: '"7"', 'content-length': '3', 'x-ms-meta-sha256': SHA256 }).end();
+    else
+      outgoing
+        .writeHead(200, {
+          etag: '"7"',
+          'content-length': '3',
+          'last-modified': MADE,
+          'x-ms-meta-sha256': SHA256,
+        })
+        .end();
   };
   const url = await serve((incoming, outgoing) => {
     void buffer(incoming).then(() => answer(incoming, outgoing));

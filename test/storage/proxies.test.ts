@@ -5,7 +5,7 @@ import { openStore } from '../../src/storage/open.ts';
 import { connectionStringOf } from '../support/azurite.ts';
 import { serve } from '../support/listen.ts';
 import { storageSettings } from '../support/object-stores/emulators.ts';
-import { keysOf } from './contract.ts';
+import { keysOf, textOf } from './contract.ts';
 
 const KEYS = { region: 'us-east-1', forcePathStyle: true, accessKeyId: 'made', secretAccessKey: 'up' };
 const SETTINGS = {
@@ -48,6 +48,38 @@ test.each([
   });
 });
 
+const MADE = 'Sat, 21 Nov 2026 08:00:00 GMT';
+
+// Read as 0, a length would mean an empty object, and a time one of 1970: an old leftover, the lease of a dead process.
+test.each(['s3', 'azblob', 'gs'] as const)(
+  '%s: an object without a length is no empty one',
+  async (scheme) => {
+    const store = await storeThat(scheme, (request, response) => {
+      request.resume();
+      response.writeHead(200, { etag: '"e"', 'x-goog-generation': '7', 'last-modified': MADE });
+      response.write(
+        scheme === 'gs' ? JSON.stringify({ name: 'k', generation: '7', updated: MADE }) : 'made up',
+      );
+      response.end();
+    });
+    const message = expect.stringMatching(/without a length|valid content length/) as string;
+    const fault = { fault: 'unreachable', message };
+    await expect(textOf(store, 'k')).rejects.toMatchObject(fault);
+    await expect(store.head('k')).rejects.toMatchObject(fault);
+  },
+);
+
+test.each(['s3', 'azblob', 'gs'] as const)('%s: an object without a time is no old one', async (scheme) => {
+  const store = await storeThat(scheme, (request, response) => {
+    request.resume();
+    const text = JSON.stringify({ name: 'k', generation: '7', size: '9' });
+    response.writeHead(200, { etag: '"e"', ...(scheme === 'gs' ? {} : { 'content-length': '9' }) });
+    response.end(scheme === 'gs' ? text : undefined);
+  });
+  const message = expect.stringContaining('without a time of change') as string;
+  await expect(store.head('k')).rejects.toMatchObject({ fault: 'unreachable', message });
+});
+
 // As proxies and gateways answer: nothing in it says what is wrong.
 test.each([
   ['s3', 401],
@@ -86,7 +118,7 @@ test.each([0, -2, 26])('s3: errors mean the same where the clocks are %i hours a
     else if (method === 'PUT') response.writeHead(412).end(errorOf('PreconditionFailed'));
     else if (url.includes('list-type')) response.end(LIST);
     else if (url.includes('missing')) response.writeHead(404).end();
-    else response.writeHead(200, { etag: '"e"', 'content-length': '9' }).end();
+    else response.writeHead(200, { etag: '"e"', 'content-length': '9', 'last-modified': MADE }).end();
   };
   const store = await storeThat('s3', answer, 2);
   const body = { bytes: Buffer.from('made up') };

@@ -1,9 +1,11 @@
 import type { BlockBlobClient, ContainerClient } from '@azure/storage-blob';
 import { randomBytes } from 'node:crypto';
+import type { StoredObject } from '../../core/storage.ts';
 import {
   type Condition,
   type Driver,
   type Environment,
+  objectOf,
   readNothing,
   required,
   SHA256,
@@ -50,9 +52,10 @@ class AzureDriver implements Driver {
       const answer = await this.#container
         .getBlobClient(key)
         .download(offset, undefined, { abortSignal, conditions, maxRetryRequests: 0 });
-      const { contentRange, contentLength = 0, etag, readableStreamBody } = answer;
+      const { contentRange, contentLength, etag, readableStreamBody } = answer;
       const body = required(readableStreamBody, 'a body') as unknown as AsyncIterable<Uint8Array>;
-      return { version: versionOf(etag), bytes: totalOf(contentRange) ?? contentLength, body };
+      const bytes = required(totalOf(contentRange) ?? contentLength, 'a length');
+      return { version: versionOf(etag), bytes, body };
     } catch (error) {
       if ((error as { statusCode?: number }).statusCode !== 416) throw error;
       return readNothing(this, { key, version }, error, abortSignal);
@@ -108,9 +111,8 @@ interface Properties {
   readonly lastModified?: Date | undefined;
 }
 
-function stored(key: string, { contentLength, etag, lastModified }: Properties) {
-  const modifiedAt = lastModified?.getTime() ?? 0;
-  return { key, bytes: contentLength ?? 0, version: versionOf(etag), modifiedAt };
+function stored(key: string, { contentLength, etag, lastModified }: Properties): StoredObject {
+  return objectOf(key, contentLength, versionOf(etag), lastModified);
 }
 
 /** With quotes, as in a header; a listing has none. */

@@ -1,5 +1,5 @@
 import { type StoredObject, StorageError } from '../../core/storage.ts';
-import { required } from '../driver.ts';
+import { objectOf, required } from '../driver.ts';
 
 /** An object of the JSON API. */
 export interface Item {
@@ -26,14 +26,9 @@ export function itemsOf({ kind, items = [] }: Listed): readonly Item[] {
   throw new StorageError('unreachable', 'the answer to a request for a list is none');
 }
 
-export function stored(item: Item): StoredObject {
-  const modifiedAt = Date.parse(item.updated ?? '');
-  return {
-    key: item.name ?? '',
-    bytes: Number(item.size ?? 0),
-    version: generationOf(item),
-    modifiedAt: Number.isNaN(modifiedAt) ? 0 : modifiedAt,
-  };
+export function stored({ name, size, generation, updated }: Item): StoredObject {
+  const bytes = size === undefined ? undefined : Number(size);
+  return objectOf(name, bytes, generation, updated === undefined ? undefined : new Date(updated));
 }
 
 export function generationOf({ generation }: Item): string {

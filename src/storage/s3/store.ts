@@ -12,6 +12,7 @@ import {
   checkRemoved,
   type Condition,
   type Driver,
+  objectOf,
   readNothing,
   required,
   SHA256,
@@ -41,7 +42,7 @@ class S3Driver implements Driver {
     try {
       const answer = await this.#client.send(new HeadObjectCommand(this.#of(key)), { abortSignal });
       const { ContentLength, ETag, LastModified, Metadata } = answer;
-      return { ...stored(key, ContentLength, ETag, LastModified), sha256: Metadata?.[SHA256] ?? null };
+      return { ...objectOf(key, ContentLength, ETag, LastModified), sha256: Metadata?.[SHA256] ?? null };
     } catch (error) {
       if (faultOf(error).fault !== 'missing') throw error;
       // An answer to HEAD has no body that would say what is missing.
@@ -56,12 +57,13 @@ class S3Driver implements Driver {
     try {
       const command = new GetObjectCommand({ ...this.#of(key), ...range, ...match });
       const answer = await this.#client.send(command, { abortSignal: signal });
-      const { Body, ContentRange, ContentLength = 0, ETag } = answer;
+      const { Body, ContentRange, ContentLength, ETag } = answer;
       const total = totalOf(ContentRange);
       if (offset > 0 && total === undefined)
         throw new StorageError('invalid', 'the store does not heed Range, so reads cannot be resumed');
       const body = required(Body, 'a body') as unknown as AsyncIterable<Uint8Array>;
-      return { version: required(ETag, 'an ETag'), bytes: total ?? ContentLength, body };
+      const bytes = required(total ?? ContentLength, 'a length');
+      return { version: required(ETag, 'an ETag'), bytes, body };
     } catch (error) {
       if ((error as { name?: string }).name !== 'InvalidRange') throw error;
       return readNothing(this, { key, version }, error, signal);
@@ -72,8 +74,8 @@ class S3Driver implements Driver {
     const next = after === null ? {} : { ContinuationToken: after };
     const part = await this.#list({ Prefix: prefix, ...next }, signal);
     const { Contents = [], NextContinuationToken } = part;
-    const objects = Contents.map(({ Key = '', Size, ETag, LastModified }) =>
-      stored(Key, Size, ETag, LastModified),
+    const objects = Contents.map(({ Key, Size, ETag, LastModified }) =>
+      objectOf(Key, Size, ETag, LastModified),
     );
     return { objects, next: hasMore(part, NextContinuationToken) ? (NextContinuationToken ?? null) : null };
   };
@@ -125,11 +127,6 @@ class S3Driver implements Driver {
 
 function headersOf({ version }: Condition): { IfNoneMatch: '*' } | { IfMatch: string } {
   return version === null ? { IfNoneMatch: '*' } : { IfMatch: version };
-}
-
-function stored(key: string, size: number | undefined, etag: string | undefined, modified: Date | undefined) {
-  const version = required(etag, 'an ETag');
-  return { key, bytes: size ?? 0, version, modifiedAt: modified?.getTime() ?? 0 };
 }
 
 /** Settings that are null the SDK finds itself: variables, profiles, the identity of a pod or machine. */
