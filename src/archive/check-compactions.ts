@@ -73,10 +73,7 @@ export async function reportAside(
       );
       continue;
     }
-    const known = [
-      manifest?.entries.get(file)?.sha256,
-      ...by.replaces.filter((piece) => piece.file === file).map(({ sha256 }) => sha256),
-    ];
+    const known = [manifest?.entries.get(file)?.sha256, ...compactions.hashesOf(file)];
     const { sha256 } = await hashFile(place, file).catch((error: unknown) => ({ sha256: messageOf(error) }));
     if (known.includes(sha256))
       tally.note(file, `replaced by ${by.file}; not read; \`millrace archive compact\` removes it`);

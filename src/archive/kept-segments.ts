@@ -2,7 +2,7 @@ import { readdir, rename, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Segment } from './segments.ts';
 import { hashLine, type ChainTip } from '../lib/chained-log.ts';
-import { readIfThere, readPlain } from '../lib/durable.ts';
+import { ignoreMissing, readIfThere, readPlain } from '../lib/durable.ts';
 import { UNFINISHED, writeDurably } from '../lib/new-file.ts';
 
 /** Lines of a chain on their way to the store. */
@@ -37,12 +37,15 @@ export class KeptSegments {
     this.#files.set(join(this.#folder, name), new Set(files));
   }
 
-  /** Notes that the line of a file cannot be added again; deletes its segment with the last of them. */
+  /** Notes that the line of a file cannot be added again; deletes its segment with the last of them. May be called again. */
   async forget(file: string): Promise<void> {
     for (const [path, files] of this.#files) {
-      if (!files.delete(file) || files.size > 0) continue;
-      this.#files.delete(path);
-      await unlink(path);
+      if (!files.has(file)) continue;
+      if (files.size === 1) {
+        await unlink(path).catch(ignoreMissing);
+        this.#files.delete(path);
+      }
+      files.delete(file);
     }
   }
 

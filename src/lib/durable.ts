@@ -57,6 +57,11 @@ export function isMissing(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR'].includes(errorCode(error));
 }
 
+/** For removals: what is gone already is no error. @throws any other error */
+export function ignoreMissing(error: unknown): void {
+  if (!isMissing(error)) throw error;
+}
+
 /** The names in a folder; none when it does not exist. */
 export function namesIn(folder: string): string[] {
   try {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { cpSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -7,6 +7,7 @@ import { afterEach, expect, it, vi } from 'vitest';
 import { AppendFile } from '../../src/lib/append-file.ts';
 import type { FilesSink } from '../../src/sinks/files/sink.ts';
 import { FINISH_STEPS, type FinishStep } from '../../src/sinks/files/archive.ts';
+import { until } from '../support/until.ts';
 import { checkChains, FaultyStore, idsIn, storeScene, storeSink } from './store-support.ts';
 import { deliver, idsFrom, signal, tempFolder } from './support.ts';
 
@@ -229,6 +230,30 @@ it('knows what lies in a spool that was full when it was killed, and puts it onc
   const ids = await idsIn(store);
   expect([ids.length, new Set(ids).size]).toEqual([taken.length * 10 + 1, ids.length]);
 });
+
+it.each(['the rename of its part', 'the removal of the segment'])(
+  'forgets the kept segment of a file also when %s fails at first',
+  async (what) => {
+    const onStep = (step: FinishStep): void => {
+      if (step !== 'listed') return;
+      inTheWay = what.includes('rename') ? scene.fileIn('.part').replace(/part$/, 'sent') : segment();
+      rmSync(inTheWay, { force: true });
+      mkdirSync(inTheWay);
+    };
+    let inTheWay = '';
+    const scene = await storeScene({}, { onStep });
+    const segment = (): string => scene.fileIn('0000000001.jsonl');
+    await sendTens(scene.sink, 1, 1);
+    await scene.sink.flush();
+    expect(segment()).toMatch(/segment-/);
+    rmSync(inTheWay, { recursive: true });
+    if (!what.includes('rename')) writeFileSync(inTheWay, 'made up');
+    scene.context.clock.advance(30_000);
+    await until('the segment to go', () => !segment().endsWith('.jsonl'));
+    await scene.sink.close(signal);
+    expect(await idsIn(scene.store)).toHaveLength(10);
+  },
+);
 
 it('keeps large events whole in the store, each once in the manifest', async () => {
   const { sink, store } = await storeScene();

@@ -46,7 +46,7 @@ export interface Archive {
   ): Promise<ArchivedFile>;
   /** Adds lines to the manifest. */
   list(lines: readonly NewManifestLine[]): Promise<void>;
-  /** Ends a part whose file is listed. */
+  /** Ends a part whose file is listed; the same again for one that has ended. */
   end(part: Part): Promise<void>;
   /** No crash can list this file again: its part has ended. */
   forget(file: string): Promise<void>;

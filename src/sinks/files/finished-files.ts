@@ -10,7 +10,7 @@ import { isMissing, readPlain, syncFolder } from '../../lib/durable.ts';
 import { hashChunks } from '../../lib/hash-chunks.ts';
 import type { FinishedFile } from './archive.ts';
 import { compress, recordsOf } from './compress.ts';
-import { pathBeside, type Part, type PartName } from './part.ts';
+import { pathBeside, syncFolderOf, type Part, type PartName } from './part.ts';
 
 type Facts = Omit<FinishedFile, 'path'>;
 
@@ -38,9 +38,7 @@ export class FinishedFiles {
   /** Removes the files of a part that is gone, synced. */
   async clear(part: PartName): Promise<void> {
     await this.remove(part);
-    await syncFolder(dirname(pathBeside(part, 'none'))).catch((error: unknown) => {
-      if (!isMissing(error)) throw error;
-    });
+    await syncFolderOf(pathBeside(part, 'none'));
   }
 
   /** The same, not synced. */

@@ -4,7 +4,6 @@ import PQueue from 'p-queue';
 import type { Compression } from '../../core/compression.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Flushed, SinkContext, SinkTrouble } from '../../core/sink.ts';
-import { isMissing } from '../../lib/durable.ts';
 import { formatDuration } from '../../lib/units.ts';
 import type { Archive, FinishStep } from './archive.ts';
 import { NOT_REMOVED, type Part } from './part.ts';
@@ -170,30 +169,25 @@ export class Finisher {
     return archived.file;
   }
 
-  /** Never rejects: a listed file is finished, and the next open ends the part at the latest. */
-  async #end(part: Part, file: string): Promise<void> {
+  /** Never rejects: a listed file is finished, and the next open ends the part at the latest. @returns whether it has ended */
+  async #end(part: Part, file: string): Promise<boolean> {
     const { archive } = this.#options;
     try {
       await archive.end(part);
       await archive.forget(file);
+      return true;
     } catch (error) {
       this.#context.log.warn({ file, error: messageOf(error) }, NOT_REMOVED);
-      this.#endLater(part);
+      this.#context.clock.after(RETRY_MS, () => void this.#endAgain(part, file));
+      return false;
     }
   }
 
-  #endLater(part: Part): void {
-    const { archive, signal, onFinished } = this.#options;
-    this.#context.clock.after(RETRY_MS, () => {
-      if (signal.aborted) return;
-      archive.end(part).then(
-        () => {
-          onFinished(part);
-          return prune(part);
-        },
-        (error: unknown) => (isMissing(error) ? undefined : this.#endLater(part)),
-      );
-    });
+  async #endAgain(part: Part, file: string): Promise<void> {
+    const { signal, onFinished } = this.#options;
+    if (signal.aborted || !(await this.#end(part, file))) return;
+    onFinished(part);
+    await prune(part);
   }
 }
 

@@ -5,7 +5,7 @@ import { DATA_EXTENSIONS, PART_EXTENSION, SENT_EXTENSION } from '../../core/arch
 import type { Compression } from '../../core/compression.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import { AppendFile } from '../../lib/append-file.ts';
-import { isMissing, syncFolder } from '../../lib/durable.ts';
+import { ignoreMissing, syncFolder } from '../../lib/durable.ts';
 import { PartStats } from './part-stats.ts';
 
 /** More are not remembered, to bound the memory. */
@@ -105,9 +105,7 @@ export class Part extends AppendFile {
 
   /** Removes a closed part that holds nothing. */
   async discard(): Promise<void> {
-    await unlink(this.path).catch((error: unknown) => {
-      if (!isMissing(error)) throw error;
-    });
+    await unlink(this.path).catch(ignoreMissing);
   }
 }
 
@@ -141,12 +139,16 @@ export const NOT_REMOVED = 'part of a closed file could not be removed';
 export async function removePart({ path }: { readonly path: string }): Promise<void> {
   // An earlier call may have removed it, and failed to sync.
   await rm(path, { force: true });
+  await syncFolderOf(path);
+}
+
+/** Where the folder is gone, another part was the last one in it: then syncs the folder above. */
+export async function syncFolderOf(path: string): Promise<void> {
   for (let folder = dirname(path); ; folder = dirname(folder)) {
     try {
       return await syncFolder(folder);
     } catch (error) {
-      // Another part was the last one in the folder, which was removed with it.
-      if (!isMissing(error)) throw error;
+      ignoreMissing(error);
     }
   }
 }

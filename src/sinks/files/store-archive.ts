@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { rename } from 'node:fs/promises';
-import { basename, dirname } from 'node:path';
+import { basename } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { ManifestChain, type ChainOptions } from '../../archive/manifest-chain.ts';
@@ -10,11 +10,11 @@ import type { JournalEvent } from '../../core/event.ts';
 import { readWhole } from '../../core/objects.ts';
 import type { SinkContext } from '../../core/sink.ts';
 import type { ObjectStore } from '../../core/storage.ts';
-import { syncFolder } from '../../lib/durable.ts';
+import { ignoreMissing } from '../../lib/durable.ts';
 import type { Archive, ArchivedFile, FinishedFile } from './archive.ts';
 import { factsOfSame, FinishedFiles, isThere } from './finished-files.ts';
 import type { OpenFolder } from './open-folder.ts';
-import { fileOf, pathBeside, sentPath, type Part, type PartName } from './part.ts';
+import { fileOf, pathBeside, sentPath, syncFolderOf, type Part, type PartName } from './part.ts';
 
 /** A writer of the manifest, and its folder if that outlives the process. */
 type ChainWriter = Pick<ChainOptions, 'writer' | 'folder'>;
@@ -115,8 +115,8 @@ export class StoreArchive implements Archive {
   async end(part: Part): Promise<void> {
     // In this order: nothing looks for a file beside a part that is sent.
     await this.#files.remove(part.name);
-    await rename(part.path, sentPath(part.name));
-    await syncFolder(dirname(part.path));
+    await rename(part.path, sentPath(part.name)).catch(ignoreMissing);
+    await syncFolderOf(part.path);
   }
 
   async forget(file: string): Promise<void> {
