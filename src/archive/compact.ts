@@ -8,14 +8,11 @@ import { candidatesOf, groupsOf, lineOf, type Candidate } from './compact-plan.t
 import { holdFolder, holdStore, type CompactPlace } from './compact-place.ts';
 import { Compactions } from './compactions.ts';
 import { hashFile } from './facts.ts';
-import { joinFiles } from './join-files.ts';
+import { type CompactStep, joinFiles } from './join-files.ts';
 import type { Trust } from './judge.ts';
 import { readManifest, type Manifest } from './manifest.ts';
 import type { ArchiveListing } from './place.ts';
-import { listArchive, type Places } from './places.ts';
-
-/** Steps of a compaction; tests kill the process after each. */
-export const COMPACT_STEPS = ['read', 'put', 'listed', 'removed'] as const;
+import { holdsNothing, listArchive, type Places } from './places.ts';
 
 export interface CompactOptions {
   readonly places: Places;
@@ -37,7 +34,7 @@ export interface CompactOptions {
   readonly onProblem: (file: string, reason: string) => void;
   /** Called for files that the manifest does not list, which stay. */
   readonly onUnlisted: (file: string) => void;
-  readonly onStep?: (step: (typeof COMPACT_STEPS)[number]) => void;
+  readonly onStep?: (step: CompactStep) => void;
 }
 
 export interface CompactReport {
@@ -72,9 +69,12 @@ export async function compactArchive(path: string, options: CompactOptions): Pro
 }
 
 async function hold(path: string, { places, proof, signal }: CompactOptions): Promise<CompactPlace> {
-  const { root } = await listArchive(path, places);
+  const { root } = await places.open(path);
   const store = await places.store(root);
-  return isStoreUrl(path) ? holdStore(store, proof, signal) : holdFolder(root, store, proof);
+  if (!isStoreUrl(path)) return holdFolder(root, store, proof);
+  for await (const _ of store.list('', signal)) return holdStore(store, proof, signal);
+  // The lease would be the first object of a mistyped prefix.
+  throw holdsNothing(root);
 }
 
 /** An archive before a compaction. */

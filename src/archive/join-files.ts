@@ -17,9 +17,12 @@ export type Joined =
   /** Files that cannot be joined, at least one; nothing was changed. */
   | { readonly bad: readonly FileProblem[] };
 
+/** Steps of a compaction; tests kill the process after each. */
+export type CompactStep = 'read' | 'put' | 'listed' | 'removed';
+
 export interface JoinOptions {
   readonly signal: AbortSignal;
-  readonly onStep: (step: 'read' | 'put' | 'listed' | 'removed') => void;
+  readonly onStep: (step: CompactStep) => void;
 }
 
 /**

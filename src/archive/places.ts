@@ -101,12 +101,12 @@ const DEFAULT_PLACES = new Places();
 export async function listArchive(path: string, places = DEFAULT_PLACES): Promise<ArchiveListing> {
   const listing = await (await places.open(path)).list();
   // A prefix exists with its first object: a mistyped one is empty.
-  if (isStoreUrl(path) && isEmpty(listing))
-    throw new MillraceError(
-      'archive_unreadable',
-      `${listing.root} holds no objects; check the bucket and prefix`,
-    );
+  if (isStoreUrl(path) && isEmpty(listing)) throw holdsNothing(listing.root);
   return listing;
+}
+
+export function holdsNothing(root: string): MillraceError {
+  return new MillraceError('archive_unreadable', `${root} holds no objects; check the bucket and prefix`);
 }
 
 function isEmpty({ files, aside, parts, claims, temporary, manifest, others }: ArchiveListing): boolean {

@@ -47,9 +47,9 @@ interface Replacement {
 export class DeltaTableErasure {
   readonly #place: PlaceRun;
   readonly #log: DeltaLog;
-  /** Files that hold no rows of the subjects. */
+  /** Keys of files that hold no rows of the subjects, and paths of files outside of the table. */
   readonly #clean = new Set<string>();
-  /** Files that could not be rewritten: they stay. */
+  /** Keys of files that could not be rewritten: they stay. */
   readonly #kept = new Set<string>();
 
   constructor(place: PlaceRun, log: DeltaLog) {
@@ -90,11 +90,12 @@ export class DeltaTableErasure {
   async #find(snapshot: Snapshot): Promise<Found[]> {
     const found: Found[] = [];
     for (const add of snapshot.files.values()) {
-      if (this.#clean.has(add.path) || this.#kept.has(add.path)) continue;
       const key = keyOf(add.path);
+      const name = key ?? add.path;
+      if (this.#clean.has(name) || this.#kept.has(name)) continue;
       const judged = key === null ? null : await this.#judge(key, add.size, partitionOf(add.partitionValues));
       if (key !== null && judged !== null && judged.removed.size > 0) found.push({ add, key, judged });
-      else this.#clean.add(add.path);
+      else this.#clean.add(name);
       if (key === null) this.#leave(add.path, [], 'a file outside of its table is not searched');
     }
     if (found.length > 0) this.#place.run.onStep('found');
@@ -160,7 +161,7 @@ export class DeltaTableErasure {
     const bytes = await this.#put(this.#log.prefix + name, judged);
     if (bytes === null) {
       put.pop();
-      this.#kept.add(add.path);
+      this.#kept.add(key);
       const reason =
         "its rewritten file did not read back as written; delete the user's rows with another program";
       this.#leave(key, [...judged.removed.keys()], reason);
@@ -240,11 +241,11 @@ export class DeltaTableErasure {
     for await (const { key, bytes, modifiedAt } of store.list(prefix, signal)) {
       const own = key.slice(prefix.length);
       const isRows = own.endsWith('.parquet') && !own.startsWith('_delta_log/');
-      if (!isRows || active.has(own) || this.#clean.has(key)) continue;
+      if (!isRows || active.has(own) || this.#clean.has(own)) continue;
       const fixed = { ...partitionIn(own), ...partitionOf(removed.get(own) ?? {}) };
       const judged = await this.#judge(own, bytes, fixed).catch(nullIfMissing);
       if (judged === null || judged.removed.size === 0) {
-        this.#clean.add(key);
+        this.#clean.add(own);
         continue;
       }
       const isOld = removed.has(own) || (now ??= await timeAt(store, signal)) - modifiedAt >= ABANDONED_AFTER;

@@ -1,10 +1,12 @@
-import { copyFileSync, existsSync, utimesSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ObjectStore } from '../../../src/core/storage.ts';
+import { openStore } from '../../../src/storage/open.ts';
 import { erasing } from '../../privacy/erase/objects-support.ts';
 import { exporting, filesBelow, mealEvent } from '../support.ts';
 import { temporaryFolder } from '../../support/folders.ts';
+import { eraseFrom } from './support.ts';
 
 const MINUTE = 60_000;
 
@@ -49,3 +51,23 @@ test.each([
     expect(existsSync(join(table, part))).toBe(false);
   },
 );
+
+const partOf = (table: string): string => filesBelow(table, /part-[^/]*\.parquet$/)[0] ?? 'none';
+
+test('a file whose name is the escaped name of one without rows of the user is searched all the same', async () => {
+  const delta = { format: 'delta', table: 'meals' } as const;
+  const [clean, other] = [await exporting([mealEvent(2)], delta), await exporting([mealEvent(3)], delta)];
+  await clean.run();
+  await other.run();
+  const { table } = clean;
+  const commit = join(table, filesBelow(table, /_delta_log.*\.json$/)[0] ?? 'none');
+  writeFileSync(commit, readFileSync(commit, 'utf8').replaceAll(partOf(table), 'made%20up.parquet'));
+  renameSync(join(table, partOf(table)), join(table, 'made up.parquet'));
+  const unlisted = join(table, 'made%20up.parquet');
+  copyFileSync(join(other.table, partOf(other.table)), unlisted);
+  utimesSync(unlisted, 0, 0);
+  const { left } = await eraseFrom(await openStore(table), '', 'user-3');
+  expect(left).toEqual([]);
+  expect(existsSync(unlisted)).toBe(false);
+  expect(existsSync(join(table, 'made up.parquet'))).toBe(true);
+});
