@@ -6,7 +6,7 @@ import {
   type Ownership,
 } from '../../core/erasure.ts';
 import { inTransaction } from '../../tables/database/database.ts';
-import { ledgerIn } from '../../tables/database/ledger.ts';
+import { ledgerIn, PULLS } from '../../tables/database/ledger.ts';
 import { tableName } from '../../tables/sql/dialects/dialect.ts';
 import { hashed } from '../../tables/sql/dialects/postgres.ts';
 import { nameOf, type Connection } from '../../vendors/postgres/connection.ts';
@@ -50,7 +50,7 @@ export function erasureOf(
 
 async function eraseFrom(
   database: PostgresDatabase,
-  table: string,
+  { name: table, owning }: OwnedTable,
   store: string,
   run: ErasureRun,
 ): Promise<void> {
@@ -60,11 +60,11 @@ async function eraseFrom(
     for (const request of requests) removed[request] = (removed[request] ?? 0) + rows;
   };
   const quoted = tableName(database.sql, table);
-  for (const ownership of await ownershipsIn(database, quoted)) {
+  for (const ownership of await ownershipsIn(database, quoted, owning)) {
     const requests = owners.of(ownership);
-    if (requests.length > 0) count(requests, await deleteOwned(database, quoted, ownership));
+    if (requests.length > 0) count(requests, await deleteOwned(database, quoted, owning, ownership));
   }
-  for await (const { ctid, team, bytes } of rowsWithoutUser(database, quoted)) {
+  for await (const { ctid, team, bytes } of rowsWithoutUser(database, quoted, owning)) {
     run.searched(bytes.length);
     const requests = owners.named(bytes, team);
     if (requests.length === 0) continue;
@@ -78,24 +78,40 @@ async function eraseFrom(
   await run.record({ ...item, sha256_before: null, sha256_after: null });
 }
 
-/** The tables of this ledger that have a column for the user. */
-async function tablesIn(database: PostgresDatabase): Promise<string[]> {
+interface OwnedTable {
+  readonly name: string;
+  /** Those of its columns that say whose a row is. */
+  readonly owning: ReadonlySet<string>;
+}
+
+/** The tables of this ledger that have a column for the user, and that of pulls. */
+async function tablesIn(database: PostgresDatabase): Promise<OwnedTable[]> {
   const { tables } = ledgerIn(database);
   const [ledger] = await database.query('SELECT to_regclass($1) IS NOT NULL', [tables]);
   if (ledger?.[0] !== true) return [];
   // information_schema would hide tables that the database user has no rights to.
   const rows = await database.query(
-    `SELECT name FROM ${tables} WHERE EXISTS (
-       SELECT FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_class ON pg_class.oid = attrelid
-       WHERE relnamespace = $1::regnamespace AND relname = name AND attname = 'user_id'
-     ) ORDER BY name`,
-    [database.sql.quote(database.sql.schema)],
+    `SELECT relname, string_agg(attname, ',') FROM pg_catalog.pg_class
+       JOIN pg_catalog.pg_attribute ON attrelid = pg_class.oid AND attname IN ('team_id', 'user_id', 'client_user_id')
+     WHERE relnamespace = $1::regnamespace AND (relname = $2 OR relname IN (SELECT name FROM ${tables}))
+     GROUP BY relname HAVING bool_or(attname = 'user_id') ORDER BY relname`,
+    [database.sql.quote(database.sql.schema), PULLS],
   );
-  return rows.map(([name]) => String(name));
+  return rows.map(([name, columns]) => ({ name: String(name), owning: new Set(String(columns).split(',')) }));
 }
 
-async function ownershipsIn(database: PostgresDatabase, table: string): Promise<Ownership[]> {
-  const rows = await database.query(`SELECT DISTINCT team_id, user_id, client_user_id FROM ${table}`);
+/** The column, or NULL in a table without it. */
+function columnIn(owning: OwnedTable['owning'], name: string): string {
+  return owning.has(name) ? name : 'NULL::text';
+}
+
+async function ownershipsIn(
+  database: PostgresDatabase,
+  table: string,
+  owning: OwnedTable['owning'],
+): Promise<Ownership[]> {
+  const columns = ['team_id', 'user_id', 'client_user_id'].map((name) => columnIn(owning, name));
+  const rows = await database.query(`SELECT DISTINCT ${columns.join(', ')} FROM ${table}`);
   return rows.map(([team, user, clientUser]) => ({
     team: textOf(team),
     user: textOf(user),
@@ -106,10 +122,12 @@ async function ownershipsIn(database: PostgresDatabase, table: string): Promise<
 async function deleteOwned(
   database: PostgresDatabase,
   table: string,
+  owning: OwnedTable['owning'],
   { team, user, clientUser }: Ownership,
 ): Promise<number> {
   const values: string[] = [];
-  const same = (column: string, value: string | null): string => {
+  const same = (name: string, value: string | null): string => {
+    const column = columnIn(owning, name);
     if (value === null) return `${column} IS NULL`;
     values.push(value);
     const text = `$${values.length}`;
@@ -131,10 +149,14 @@ interface RowWithoutUser {
   readonly bytes: Buffer;
 }
 
-async function* rowsWithoutUser(database: PostgresDatabase, table: string): AsyncGenerator<RowWithoutUser> {
+async function* rowsWithoutUser(
+  database: PostgresDatabase,
+  table: string,
+  owning: OwnedTable['owning'],
+): AsyncGenerator<RowWithoutUser> {
   await database.run(
     `DECLARE unnamed_rows NO SCROLL CURSOR FOR
-     SELECT ctid::text, team_id, row_to_json(rows_)::text FROM ${table} AS rows_ WHERE user_id IS NULL`,
+     SELECT ctid::text, ${columnIn(owning, 'team_id')}, row_to_json(rows_)::text FROM ${table} AS rows_ WHERE user_id IS NULL`,
   );
   for (;;) {
     const rows = await database.query(`FETCH ${PIECE} FROM unnamed_rows`);

@@ -1,6 +1,9 @@
 import { literal, tableName } from '../sql/dialects/dialect.ts';
 import type { Database } from './database.ts';
 
+/** Table whose lines name users. */
+export const PULLS = '_millrace_pulls';
+
 /**
  * What a database holds and where it came from, in tables beside the rows:
  * - `_millrace_loads`: the files, and the sinks, that rows came from. `sha256` is empty for a file to be loaded again, and begins with
@@ -16,7 +19,7 @@ export function ledgerIn({ sql }: Pick<Database, 'sql'>) {
     loads: tableName(sql, '_millrace_loads'),
     events: tableName(sql, '_millrace_events'),
     duplicates: tableName(sql, '_millrace_duplicates'),
-    pulls: tableName(sql, '_millrace_pulls'),
+    pulls: tableName(sql, PULLS),
     tables: tableName(sql, '_millrace_tables'),
   };
 }

@@ -8,8 +8,12 @@ import { TABLES } from '../../../src/tables/tables.ts';
 import { archived, mealEvent } from '../support.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { backfill, rowIds, sandbox } from '../../history/backfill/support.ts';
-import { inDuckDB, kindsOf, load, postgresServer } from './support.ts';
+import { userId } from '../../privacy/erase/support.ts';
+import { millrace, writeConfig } from '../../support/millrace.ts';
+import { skipped } from '../../support/requirements.ts';
+import { inDuckDB, inPostgres, kindsOf, load, postgresServer } from './support.ts';
 
+const postgres = postgresServer();
 const LOADED_AT = '2026-11-20T06:00:00.000Z';
 const COUNTS = `SELECT (SELECT count(*) FROM meals), (SELECT count(*) FROM meal_items),
   (SELECT count(*) FROM meals_latest), (SELECT count(*) FROM meal_items_latest)`;
@@ -93,7 +97,31 @@ test('what a backfill has fetched is loaded', async () => {
   expect(await database.sql(LATEST)).toEqual(rowIds(join(out, 'meals.ndjson')));
 });
 
-describe.each(kindsOf(postgresServer()))('a backfill loaded into $kind', ({ skip, make }) => {
+const [GONE, STAYS] = [userId(1), userId(2)];
+const MEALS_OF_TWO = [GONE, STAYS].map((user) => ({ id: `of ${user}`, user }));
+const PULLS_OF_TWO = [GONE, STAYS].map((user) => ({ user_id: user }));
+const USERS = 'SELECT user_id FROM meals UNION ALL SELECT user_id FROM _millrace_pulls ORDER BY 1';
+
+test.skipIf(postgres.lack !== null)(
+  `an erasure in the schema of a sink removes the pulls of a load too${skipped(postgres.lack)}`,
+  async () => {
+    const [root, schema] = [await temporaryFolder(), postgres.newSchema()];
+    const database = inPostgres(postgres.server(), schema);
+    await load(await backfillOf(MEALS_OF_TWO, PULLS_OF_TWO), database);
+    const warehouse = { type: 'postgres', connectionString: postgres.server().url, schema };
+    const settings = { erasure: { path: join(root, 'erasure') }, sinks: { warehouse } };
+    const args = ['erase', GONE, '--now', '--json', '--config', writeConfig(root, settings)];
+    const { code, stdout, stderr } = await millrace(args);
+    expect(code, stderr).toBe(0);
+    expect(await database.sql(USERS)).toEqual([STAYS, STAYS]);
+    const { receipts } = JSON.parse(stdout) as { receipts: { items: object[] }[] };
+    expect(receipts[0]?.items).toContainEqual(
+      expect.objectContaining({ item: '_millrace_pulls', removed: 1 }),
+    );
+  },
+);
+
+describe.each(kindsOf(postgres))('a backfill loaded into $kind', ({ skip, make }) => {
   test.skipIf(skip)('is there once, however often it is loaded, and follows its files', async () => {
     const [folder, database] = [await temporaryFolder(), await make()];
     writeBackfill(folder, [{ id: 'm-1' }, { id: 'm-2' }]);
@@ -234,6 +262,17 @@ describe.each(kindsOf(postgresServer()))('a backfill loaded into $kind', ({ skip
     const all = { ...range, provider: null, since: null, until: null, began_at: '2026-12-02T00:00:00Z' };
     expect(await load(await backfillOf([], [all]), database)).toMatchObject({ summary: { vanished: 2 } });
     expect(await database.sql(LATEST)).toEqual(['other-user']);
+  });
+
+  test.skipIf(skip)('an erased user is gone from the rows and the pulls with the next load', async () => {
+    const [root, database] = [await temporaryFolder(), await make()];
+    const folder = await backfillOf(MEALS_OF_TWO, PULLS_OF_TWO);
+    await load(folder, database);
+    const erasure = { path: join(root, 'erasure'), folders: [folder] };
+    const args = ['erase', GONE, '--now', '--config', writeConfig(root, { erasure })];
+    expect(await millrace(args)).toMatchObject({ code: 0 });
+    expect(await load(folder, database)).toMatchObject({ code: 0, summary: { replaced: 1 } });
+    expect(await database.sql(USERS)).toEqual([STAYS, STAYS]);
   });
 
   test.skipIf(skip)('a pull of a series removes its samples, and no others of the table', async () => {
