@@ -81,7 +81,7 @@ export function checkRules(config: Config): { problems: Problem[]; warnings: Pro
   if (grace > 0 && grace < SHORTEST_GRACE_MS) {
     risky(
       ['erasure', 'grace'],
-      `is ${formatDuration(grace)}: a user is erased permanently that soon after a request; a number without a unit is milliseconds`,
+      `is ${formatDuration(grace)}: a user is erased permanently that soon after a request`,
     );
   }
   return { problems, warnings };

@@ -56,14 +56,17 @@ export const count = (fallback: number, doc: string, range: Range = {}): Field<n
 export const port = (fallback: number, doc: string): Field<number> =>
   field('port', whole('a port', digits, String, { max: 65_535 }), doc, fallback);
 
-/** Milliseconds once parsed. */
-export const duration = (fallback: string, doc: string, range: Range = {}): Field<number> =>
-  field(
-    'duration',
-    whole('a duration such as 500ms, 30s, 5m or 7d', parseDuration, formatDuration, range),
-    doc,
-    fallback,
-  );
+/** Milliseconds once parsed. Where the default is seconds or more, a number below 1000 needs a unit: `30` would be 30 ms. */
+export const duration = (fallback: string, doc: string, range: Range = {}): Field<number> => {
+  const number = whole('a duration such as 500ms, 30s, 5m or 7d', parseDuration, formatDuration, range);
+  if (parseDuration(fallback) < 1000) return field('duration', number, doc, fallback);
+  const withUnit = z.preprocess((value, context) => {
+    const bare = /^\s*(\d*[1-9]\d*)\s*$/.exec(String(value))?.[1];
+    if (Number(bare) < 1000) context.addIssue(`${bare} is ${bare} ms: write ${bare}s`);
+    return value;
+  }, number);
+  return field('duration', withUnit, doc, fallback);
+};
 
 /** Bytes once parsed. */
 export const bytes = (fallback: string, doc: string, range: Range = {}): Field<number> =>

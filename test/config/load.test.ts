@@ -202,6 +202,8 @@ describe('problems', () => {
     // The record of a larger one would not be read.
     ['server: { maxBodyBytes: 17MiB }', 'c.yaml:1:25: server.maxBodyBytes: must be at most 16MiB'],
     ['log: { level: loud }', 'log.level: must be one of trace'],
+    ['shutdown: { deadline: 30 }', 'shutdown.deadline: 30 is 30 ms: write 30s'],
+    ['journal: { retention: "7" }', 'journal.retention: 7 is 7 ms: write 7s'],
     ['server: { headersTimeout: 0 }', 'server.headersTimeout: must be at least 1ms'],
     ['admin: { host: 0.0.0.0 }', 'admin.token: must be set'],
     ['admin: { port: 8080 }', 'admin.port: must differ from server.port'],
@@ -259,7 +261,7 @@ describe('warnings', () => {
     expect(warnings).toContain('server.answerTimeout: is not below 15s');
     expect(warnings).not.toContain('erasure.grace');
     expect(parse(`${text}\nerasure: { grace: 0 }`).warnings.join('\n')).not.toContain('erasure.grace');
-    expect(parse(`${text}\nerasure: { grace: 7 }`).warnings.join('\n')).toContain('erasure.grace: is 7ms');
+    expect(parse(`${text}\nerasure: { grace: 7ms }`).warnings.join('\n')).toContain('erasure.grace: is 7ms');
   });
 
   it('name variables that are probably misspelt', () => {
