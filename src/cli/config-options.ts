@@ -57,7 +57,7 @@ export const DEV = 'data/dev/millrace.yaml';
  * @throws as configOf
  */
 export function receiverConfigOf(flags: ConfigFlags, io: Io, isQuiet = false): LoadedConfig {
-  return receiverConfigIfAny(flags, io, isQuiet) ?? runningConfigOf(flags, io, isQuiet);
+  return receiverConfigIfAny(flags, io, isQuiet) ?? configOf(flags, io);
 }
 
 /**

@@ -6,10 +6,9 @@ import { changesAfter } from '../export/new-files.ts';
 import { COMPRESSIONS } from '../core/compression.ts';
 import type { ExportOptions, ExportSummary } from '../export/options.ts';
 import { runExport } from '../export/run.ts';
-import { formatAmount } from '../lib/amount.ts';
-import { formatDuration, parseBytes, parseDuration } from '../lib/units.ts';
+import { aboutBytes, formatDuration, parseBytes, parseDuration } from '../lib/units.ts';
 import { describeDrift, describeExtraField } from '../tables/learned/drift.ts';
-import { TABLES, type Tables } from '../tables/tables.ts';
+import type { Tables } from '../tables/tables.ts';
 import { note, print, printResult, usageError, type Io } from './io.ts';
 import { storageOf, withPlaces } from './places.ts';
 import { KEY_OPTIONS, openerOf } from './key-options.ts';
@@ -28,7 +27,7 @@ import {
 import { refuseArchives } from './own-folder.ts';
 import { StatusLine } from './status-line.ts';
 import { fileReports, reportLost, some } from './file-reports.ts';
-import { TABLES_OPTION, tablesOf } from './tables-option.ts';
+import { namedTables, TABLES_OPTION, tablesOf, tablesOption } from './tables-option.ts';
 
 const HELP = `
 Examples:
@@ -67,8 +66,6 @@ as lines: {step, action: load|remove, table, dt, file, rows, bytes, sha256}, and
 Exit codes: 0 done, 1 failed, 2 usage, 3 partly done: interrupted, some records could not be read or made no row, or files of the
 archive or of the export are missing.`;
 
-const ALL = 'all';
-
 const LISTS = ['files', 'removed', 'days', 'emptied', 'step'] as const;
 
 type List = (typeof LISTS)[number];
@@ -76,13 +73,7 @@ type List = (typeof LISTS)[number];
 const OPTIONS = {
   '--out <place>': required('folder or URL of the export (s3://bucket/prefix); must hold nothing else'),
   ...WORK,
-  '--table <table>': special<readonly string[] | undefined>(
-    'table to export with its nested tables, or all; may be repeated (default: events)',
-    (option) => {
-      option.argChoices = [ALL, ...madeOfEvents(TABLES)];
-      return option.argParser((text, before?: readonly string[]) => [...(before ?? []), text]);
-    },
-  ),
+  '--table <table>': tablesOption('export'),
   '--format <format>': oneOf(
     ['parquet', 'ndjson', 'delta'],
     'format of the files; delta: Parquet in Delta Lake tables',
@@ -134,17 +125,10 @@ function pause(text: string): number {
   throw new RangeError('must be at least 1m');
 }
 
-function madeOfEvents(tables: Tables): string[] {
-  return tables.ofEvents().map(({ definition }) => definition.name);
-}
-
 /** The named tables as an export notes them, whatever their order. */
 function tableIn(tables: Tables, named: readonly string[] = ['events']): string {
-  if (named.includes(ALL)) return ALL;
-  const unknown = named.find((name) => !madeOfEvents(tables).includes(name));
-  if (unknown !== undefined)
-    throw usageError(`--table ${unknown}: the tables are ${madeOfEvents(tables).join(', ')}, or ${ALL}`);
-  return [...new Set(named)].toSorted().join(',');
+  const names = namedTables(tables, named);
+  return names === 'all' ? names : [...new Set(names)].toSorted().join(',');
 }
 
 async function exportTo(paths: readonly string[], options: Options, io: Io): Promise<void> {
@@ -230,7 +214,7 @@ function linesOf(summary: ExportSummary, out: string): string[] {
   const { erased, missing, lost, problems, rejects } = summary;
   return [
     ...Object.entries(rows).map(([table, count]) => `${table.padEnd(20)} ${count} rows`),
-    `${files} files, ${formatAmount(bytes)}, in ${out}`,
+    `${files} files, ${aboutBytes(bytes)}, in ${out}`,
     `of ${read} files of the archive; ${before} exported before, ${passed_over} without matching events`,
     ...some(replaced, 'files of earlier runs replaced'),
     ...some(unfinished, 'unfinished files of a receiver: included in the next export'),

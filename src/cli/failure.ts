@@ -2,7 +2,7 @@ import type { CommanderError } from 'commander';
 import { CATALOGUE, EXIT, MillraceError, messageOf } from '../core/errors.ts';
 import { StorageError, WHAT_TO_DO } from '../core/storage.ts';
 import { errorCode, isSystemError, NotFollowed } from '../lib/durable.ts';
-import { formatAbout } from '../lib/units.ts';
+import { aboutDuration } from '../lib/units.ts';
 import { visible, visibleLines } from '../lib/visible.ts';
 import { ServiceError } from '../history/service/errors.ts';
 import { hasColours, styled, type Io } from './io.ts';
@@ -40,7 +40,7 @@ export function writeUsageFailure(io: Io, { code, message }: CommanderError): vo
 /** The message, with the pause that the service asks for. */
 function detailOf(error: unknown): string {
   const pauseMs = error instanceof ServiceError ? (error.retryAfterMs ?? 0) : 0;
-  return `${messageOf(error)}${pauseMs > 0 ? `; it asks for a pause of ${formatAbout(pauseMs)}` : ''}`;
+  return `${messageOf(error)}${pauseMs > 0 ? `; it asks for a pause of ${aboutDuration(pauseMs)}` : ''}`;
 }
 
 function documentOf(error: unknown): object {

@@ -11,10 +11,10 @@ import type { Tables } from '../tables/tables.ts';
 import { fileReports, some } from './file-reports.ts';
 import { closing, type Io, printResult, usageError } from './io.ts';
 import { KEY_OPTIONS, openerOf } from './key-options.ts';
-import { commandOf, type OptionsOf, readBy, repeated, required, textOr } from './options.ts';
+import { commandOf, type OptionsOf, readBy, required, textOr } from './options.ts';
 import { withArchives } from './places.ts';
 import { StatusLine } from './status-line.ts';
-import { TABLES_OPTION, tablesOf } from './tables-option.ts';
+import { madeOfEvents, namedTables, TABLES_OPTION, tablesOf, tablesOption } from './tables-option.ts';
 
 const HELP = `
 Examples:
@@ -53,7 +53,7 @@ const LONGEST_BACKOFF_MS = 60_000;
 
 const OPTIONS = {
   '--to <address>': required('postgres://user@host:5432/database or duckdb:FILE'),
-  '--table <table>': repeated('table to load with its nested tables, or all (default: events)'),
+  '--table <table>': tablesOption('load'),
   '--schema <name>': textOr('public', 'schema of the tables in PostgreSQL'),
   '--follow': 'keep loading new files, until it is stopped',
   '--every <duration>': readBy(parseDuration, 'with --follow: time between two rounds', '5s'),
@@ -76,7 +76,7 @@ export function loadCommand(io: Io): Command {
           paths,
           places,
           tables,
-          wanted: namesIn(tables, options.table),
+          wanted: wantedOf(tables, options.table),
           stepBytes: STEP_BYTES,
           retriesRefused: true,
           opener: () => openerOf(options, io),
@@ -94,12 +94,9 @@ export function loadCommand(io: Io): Command {
 }
 
 /** Names of the wanted tables and their nested tables. */
-function namesIn(tables: Tables, named: readonly string[]): readonly string[] {
-  const all = tables.ofEvents().map(({ definition }) => definition.name);
-  if (named.includes('all')) return all;
-  const unknown = named.find((name) => !all.includes(name));
-  if (unknown !== undefined) throw usageError(`--table ${unknown}: must be all, or one of ${all.join(', ')}`);
-  return named.flatMap((name) => tables.withNested(name));
+function wantedOf(tables: Tables, named: readonly string[] = []): readonly string[] {
+  const names = namedTables(tables, named);
+  return names === 'all' ? madeOfEvents(tables) : names.flatMap((name) => tables.withNested(name));
 }
 
 /** One round over its own connection. */

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import type { Command } from 'commander';
 import { EXIT, messageOf, MillraceError } from '../core/errors.ts';
-import { formatAmount } from '../lib/amount.ts';
-import { formatBytes, parseBytes } from '../lib/units.ts';
+import { aboutBytes, formatBytes, parseBytes } from '../lib/units.ts';
 import { decompressed, type Input, openFile } from '../tables/ndjson/input.ts';
 import { pickText } from '../tables/ndjson/pick.ts';
 import { RowFiles } from '../tables/ndjson/row-files.ts';
@@ -196,7 +195,7 @@ async function* tap(chunks: AsyncIterable<Buffer>, look: (chunk: Buffer) => void
 function summary({ bytes, rows, rejects }: ShapeProgress): string {
   const counts = Object.entries(rows).map(([table, count]) => `${count} ${table}`);
   if (rejects > 0) counts.push(`${rejects} rejected`);
-  return [formatAmount(bytes), ...counts].join(', ');
+  return [aboutBytes(bytes), ...counts].join(', ');
 }
 
 function rowsIn({ rows }: ShapeProgress): number {

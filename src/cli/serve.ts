@@ -11,7 +11,7 @@ import { ownerFolder, readOwner } from '../journal/owner.ts';
 import { keepUser } from '../lib/act-as-owner.ts';
 import { isRunning } from '../lib/lock-owner.ts';
 import { Serial } from '../lib/serial.ts';
-import { formatAbout } from '../lib/units.ts';
+import { aboutDuration } from '../lib/units.ts';
 import { asOwner } from './as-owner.ts';
 import { usageError, type Io } from './io.ts';
 import { createLog } from './log.ts';
@@ -122,7 +122,7 @@ async function startWhenFree(
     } catch (error) {
       if (!isJournalHeld(error) || performance.now() > end) throw error;
       const { code, detail } = error;
-      if (isFirst) options.log.warn({ code, detail }, `waiting up to ${formatAbout(wait)} for the journal`);
+      if (isFirst) options.log.warn({ code, detail }, `waiting up to ${aboutDuration(wait)} for the journal`);
       await pause(RETRY_MS, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return null;
     }

@@ -4,7 +4,7 @@ import { parseDocument } from '../config/parse.ts';
 import { ServiceClient } from '../history/service/client.ts';
 import type { PathName } from '../history/service/paths.ts';
 import type { Retry } from '../history/service/options.ts';
-import { formatAbout } from '../lib/units.ts';
+import { aboutDuration } from '../lib/units.ts';
 import { note, usageError, type Io } from './io.ts';
 import { type ConfigFlags, configIfAny } from './config-options.ts';
 import { type OptionsOf, readAs, repeated, textOf } from './options.ts';
@@ -114,7 +114,7 @@ export function retryNotes(io: Io): (retry: Retry) => void {
     if (isShort || isKnown) return;
     last = now;
     until = now + delayMs;
-    note(io, `${reason}; again in ${formatAbout(delayMs)}`);
+    note(io, `${reason}; again in ${aboutDuration(delayMs)}`);
   };
 }
 

@@ -1,4 +1,4 @@
-import { formatAbout } from '../lib/units.ts';
+import { aboutDuration } from '../lib/units.ts';
 import { visible } from '../lib/visible.ts';
 import { note, type Io } from './io.ts';
 
@@ -48,7 +48,7 @@ export class StatusLine {
     if (!(seconds > 0) || !(parts > 0)) return '';
     const rate = (amount - this.#first.amount) / seconds;
     const left =
-      total === null || done >= total ? '' : `, ${formatAbout(((total - done) / parts) * 1000)} left`;
+      total === null || done >= total ? '' : `, ${aboutDuration(((total - done) / parts) * 1000)} left`;
     return `, ${rate < 10 ? rate.toFixed(1) : Math.round(rate)}/s${left}`;
   }
 

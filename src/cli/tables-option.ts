@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { type Tables, tablesWith } from '../tables/tables.ts';
+import { TABLES, type Tables, tablesWith } from '../tables/tables.ts';
 import type { ConfigFlags } from './config-options.ts';
-import type { Io } from './io.ts';
+import { type Io, usageError } from './io.ts';
 import { type OptionsOf, repeated, type Spec, special } from './options.ts';
 
 const DEFAULT_CONFIG = 'config/millrace.yaml';
@@ -19,6 +19,30 @@ export function tableOption(description: string, names: readonly string[]): Spec
     option.argChoices = [...names];
     return option;
   });
+}
+
+/** The option for several tables, and the tables nested in them. Help names the built-in ones. */
+export function tablesOption(verb: string): Spec<readonly string[] | undefined> {
+  return special(
+    `table to ${verb} with its nested tables, or all; may be repeated (default: events)`,
+    (option) => {
+      option.argChoices = ['all', ...madeOfEvents(TABLES)];
+      return option.argParser((text, before?: readonly string[]) => [...(before ?? []), text]);
+    },
+  );
+}
+
+/** @throws MillraceError usage for a name of no table of events */
+export function namedTables(tables: Tables, named: readonly string[]): readonly string[] | 'all' {
+  if (named.includes('all')) return 'all';
+  const known = madeOfEvents(tables);
+  const unknown = named.find((name) => !known.includes(name));
+  if (unknown === undefined) return named;
+  throw usageError(`--table ${unknown}: the tables are ${known.join(', ')}, or all`);
+}
+
+export function madeOfEvents(tables: Tables): string[] {
+  return tables.ofEvents().map(({ definition }) => definition.name);
 }
 
 /**

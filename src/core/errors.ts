@@ -69,7 +69,7 @@ export const CATALOGUE = {
   address_unavailable: end('failed', 'Cannot listen on the address', AGAIN),
   folder_in_use: end('usage', 'Another command is writing there', AGAIN),
   table_changed: end('failed', 'Another program has changed a table'),
-  folder_unwritable: end('failed', 'Folder cannot be written', AGAIN),
+  folder_unwritable: end('failed', 'Folder cannot be read or written', AGAIN),
   file_unusable: end('failed', 'File cannot be used', AGAIN),
   sink_module_invalid: end('usage', 'Sink module cannot be used'),
   receiver_unreachable: end('failed', 'Receiver cannot be reached', AGAIN),

@@ -46,12 +46,6 @@ export function formatDuration(ms: number): string {
   return format(ms, ['d', 'h', 'm', 's'], MILLISECONDS, 'ms');
 }
 
-/** A remaining time, rounded up to seconds, from two minutes on to minutes: `90s`, `50m`. */
-export function formatAbout(ms: number): string {
-  const unit = ms < 120_000 ? 1000 : 60_000;
-  return formatDuration(Math.ceil(ms / unit) * unit);
-}
-
 /** A size to read, rounded: `512 B`, `1.4 KiB`, `117.7 MiB`. */
 export function aboutBytes(bytes: number): string {
   const power = Math.min(4, Math.max(0, Math.floor(Math.log2(Math.max(1, bytes)) / 10)));
@@ -59,9 +53,9 @@ export function aboutBytes(bytes: number): string {
   return `${count} ${['B', 'KiB', 'MiB', 'GiB', 'TiB'][power]}`;
 }
 
-/** A duration to read, in its two largest units: `45s`, `3m 20s`, `2d 4h`; at least `1s`. */
+/** A duration to read, rounded up, in its two largest units: `45s`, `3m 20s`, `2d 4h`; at least `1s`. */
 export function aboutDuration(ms: number): string {
-  const seconds = Math.max(1, Math.round(ms / 1000));
+  const seconds = Math.max(1, Math.ceil(ms / 1000));
   const [minutes, hours, days] = [60, 3600, 86_400].map((unit) => Math.floor(seconds / unit));
   const parts = Object.entries({
     d: days ?? 0,

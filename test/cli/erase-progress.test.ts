@@ -60,8 +60,8 @@ test('an erasure that a running receiver performs is shown with its rate and the
   const { said, exit } = await erase(port);
   expect(exit).toBe(0);
   expect(asked()).toBeGreaterThanOrEqual(3);
-  expect(said).toMatch(/store 1 of 2: searched 20\/40 files, 4.1 kB/);
-  expect(said).toMatch(/searched 30\/40 files, 4.1 kB, [\d.]+\/s, .*left/);
+  expect(said).toMatch(/store 1 of 2: searched 20\/40 files, 4 KiB/);
+  expect(said).toMatch(/searched 30\/40 files, 4 KiB, [\d.]+\/s, .*left/);
   // What follows begins on a line of its own.
   expect(said.endsWith('left\r\u001b[Knothing is due\n')).toBe(true);
 });

@@ -87,6 +87,7 @@ it.each([
   [aboutBytes, 123_456_789, '117.7 MiB'],
   [aboutBytes, 10 * 2 ** 30, '10 GiB'],
   [aboutDuration, 12, '1s'],
+  [aboutDuration, 89_100, '1m 30s'],
   [aboutDuration, 200_000, '3m 20s'],
   [aboutDuration, 3_600_000, '1h'],
   [aboutDuration, 86_461_000, '1d'],

@@ -8,7 +8,7 @@ import { createErasures } from '../../privacy/erase/stores.ts';
 import { ownerFolder, isLocal } from '../../journal/owner.ts';
 import type { KafkaJournal } from '../../journal/kafka/store.ts';
 import type { SqliteJournal } from '../../journal/sqlite-journal.ts';
-import { formatAmount } from '../../lib/amount.ts';
+import { aboutBytes } from '../../lib/units.ts';
 import { Cell } from '../../lib/live.ts';
 import { openProof } from '../../privacy/proof/open.ts';
 import { AdminClient } from '../admin-client.ts';
@@ -87,7 +87,7 @@ const CONTINUES = 'the receiver continues the run; `millrace erase --list` shows
 function show(status: StatusLine, { store, stores, files, total, bytes }: ErasureProgress): void {
   status.show(
     () =>
-      `store ${store} of ${stores}: searched ${files}/${total} files, ${formatAmount(bytes)}${status.pace(files, total)}`,
+      `store ${store} of ${stores}: searched ${files}/${total} files, ${aboutBytes(bytes)}${status.pace(files, total)}`,
   );
 }
 

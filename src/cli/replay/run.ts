@@ -7,7 +7,7 @@ import type { SinkLog } from '../../core/sink.ts';
 import { Dispatcher } from '../../deliver/dispatcher.ts';
 import type { FeedStatus } from '../../deliver/feed-options.ts';
 import { LiveSinks } from '../../deliver/live-sinks.ts';
-import { formatAmount } from '../../lib/amount.ts';
+import { aboutBytes } from '../../lib/units.ts';
 import { planSinks } from '../../app/plan.ts';
 import { openProof } from '../../privacy/proof/open.ts';
 import { Backpressure } from '../../replay/backpressure.ts';
@@ -224,7 +224,7 @@ export class ReplayProgress {
     const total = this.#total;
     this.status.show(() => {
       const pace = total === 0 ? this.status.pace(selected, null) : this.status.pace(bytes, total, selected);
-      return `read ${events} (${formatAmount(bytes)}), done ${selected}${pace}${sinks.map(errorOf).join('')}`;
+      return `read ${events} (${aboutBytes(bytes)}), done ${selected}${pace}${sinks.map(errorOf).join('')}`;
     });
   }
 
