@@ -14,7 +14,7 @@ test('a reload that fails while the disk is in trouble brings the old sink back,
   disk.inTrouble = true;
   const signal = new AbortController().signal;
   const changing = sinks.change(plan('after'), signal, new Map(), () => Promise.resolve());
-  await expect(changing).rejects.toThrow('Folder cannot be written');
+  await expect(changing).rejects.toThrow('Folder cannot be read or written');
   journal.put(makeEvent({ id: 'later' }));
   disk.inTrouble = false;
   await until(clock, () => got('a').includes('later'));
@@ -24,7 +24,7 @@ test('a reload that fails while the disk is in trouble brings the old sink back,
 test('a sink that is not required is waited for in the background, whatever is in the way', async () => {
   const { journal, clock, dispatcher, sinks, disk, got, plan } = several(['a']);
   disk.inTrouble = true;
-  await expect(sinks.open(plan('a'))).rejects.toThrow('Folder cannot be written');
+  await expect(sinks.open(plan('a'))).rejects.toThrow('Folder cannot be read or written');
   await new LiveSinks(dispatcher, { log: silentLog, clock }, (name) => name === 'a').open(plan('a'));
   dispatcher.begin();
   journal.put(makeEvent({ id: 'made-up' }));
