@@ -20,7 +20,7 @@ import { ExportFolder } from './export-folder.ts';
 import type { ExportTarget } from './export-target.ts';
 import { ExportStore } from './export-store.ts';
 
-/** Files of one step: its line in the ledger lists them all. */
+/** Most files of archives in one step: its line in the log lists them all. */
 const STEP_SOURCES = 1000;
 
 /**

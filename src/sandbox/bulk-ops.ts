@@ -1,3 +1,4 @@
+import { getOrMake } from '../lib/get-or-make.ts';
 import type { Faults } from './faults.ts';
 import { USUAL, type Throttle } from './providers.ts';
 import { daysIn, type Pulls } from './pulls.ts';
@@ -106,10 +107,7 @@ export class BulkOps {
 
   #laneOf(provider: string): Lane {
     const { throttles, timers } = this.#world;
-    const throttle = throttles.get(provider) ?? USUAL;
-    const lane = this.#lanes.get(provider) ?? new Lane(throttle, timers);
-    this.#lanes.set(provider, lane);
-    return lane;
+    return getOrMake(this.#lanes, provider, () => new Lane(throttles.get(provider) ?? USUAL, timers));
   }
 }
 

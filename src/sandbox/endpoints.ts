@@ -2,6 +2,7 @@ import { MillraceError } from '../core/errors.ts';
 import { newSecret } from '../core/secrets.ts';
 import { signStandardWebhooks } from '../receive/verify/sign-standard-webhooks.ts';
 import { Refusal } from './check.ts';
+import { DAY_MS } from './made-up-health.ts';
 import { uuidOf, type Name } from './seeded.ts';
 import type { Timers } from './timers.ts';
 
@@ -34,7 +35,7 @@ export interface NewEndpoint {
 }
 
 /** For so long the old secret signs too. */
-const ROTATION_MS = 86_400_000;
+const ROTATION_MS = DAY_MS;
 
 /** The webhooks of all teams. */
 export class Endpoints {

@@ -1,6 +1,5 @@
+import { DAY_MS, dayOf, stamp } from './made-up-health.ts';
 import { pick, randomOf, uuidOf, type Name } from './seeded.ts';
-
-const DAY_MS = 86_400_000;
 
 /** Parameters of the made-up meals. */
 export interface MealPlan {
@@ -57,7 +56,7 @@ function meal(seed: Name, user: string, provider: string, day: number, n: number
     user_id: user,
     name: `Made-up ${pick(random, ['breakfast', 'lunch', 'dinner', 'snack'])}`,
     timestamp: stamp(at),
-    calendar_date: new Date(at).toISOString().slice(0, 10),
+    calendar_date: dayOf(at),
     created_at: stamp(at + 60_000),
     updated_at: stamp(at + 60_000 + corrected),
     provider_id: `made-up-${day}-${n}`,
@@ -79,11 +78,6 @@ function isFull(day: number): boolean {
 }
 
 const MEASURED = 'Ration, made up, measured in full';
-
-/** ISO 8601 with an offset, whole seconds. */
-function stamp(ms: number): string {
-  return new Date(ms).toISOString().replace('.000Z', '+00:00');
-}
 
 const FOODS = [
   'Porridge, made up, 1 bowl',

@@ -1,3 +1,4 @@
+import { DAY_MS, dayOf } from './made-up-health.ts';
 import { type LabAccount, type LabTest, labTestJson, type Labs } from './made-up-labs.ts';
 import { type User, hasInsurance, personOf } from './users.ts';
 import { uuidOf } from './seeded.ts';
@@ -25,8 +26,6 @@ export interface Order {
   /** Index in the course. */
   step: number;
 }
-
-const DAY = 86_400_000;
 
 /** An order in answers and events. */
 export function orderJson(order: Order, labs: Labs): object {
@@ -98,5 +97,5 @@ function detailOf(status: string): string | null {
 }
 
 function dayAfter(time: string, days: number): string {
-  return new Date(Date.parse(time) + days * DAY).toISOString().slice(0, 10);
+  return dayOf(Date.parse(time) + days * DAY_MS);
 }

@@ -1,4 +1,5 @@
 import { pulledKey, RESOURCES } from './health-data.ts';
+import { DAY_MS } from './made-up-health.ts';
 import type { Events } from './events.ts';
 import type { ResolvedSandbox } from './options.ts';
 import { randomOf, uuidOf } from './seeded.ts';
@@ -42,7 +43,6 @@ interface PullsOptions {
 const NOT_PULLED = ['workout_stream'] as const;
 
 const SECOND = 1000;
-const DAY_MS = 86_400_000;
 /** Sandbox milliseconds of each step. */
 const STEPS = {
   scheduled: SECOND,

@@ -115,7 +115,7 @@ function sendDaily(world: World): void {
 }
 
 function emitMeal({ options, events }: World, user: User, round: number): void {
-  const day = options.sinceMs + (round % Math.max(1, options.days)) * 86_400_000;
+  const day = options.sinceMs + (round % Math.max(1, options.days)) * DAY_MS;
   const query = { user: user.id, providers: user.sources, startMs: day, endMs: day + 86_399_999 };
   // A connection that is gone sends nothing.
   const [meal] = user.connections.flatMap(({ provider }) => [

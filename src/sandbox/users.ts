@@ -1,9 +1,10 @@
 import type { Timers } from './timers.ts';
 import type { ResolvedSandbox } from './options.ts';
+import { DAY_MS } from './made-up-health.ts';
 import { Refusal } from './check.ts';
 import { uuidOf, type Name } from './seeded.ts';
 
-const GRACE_MS = 7 * 86_400_000;
+const GRACE_MS = 7 * DAY_MS;
 
 export interface Connection {
   readonly provider: string;

@@ -18,7 +18,7 @@ async function refusal(ended: Promise<Ended>, ...said: readonly string[]): Promi
 /** Refused as it should be: all said in a line or two on stderr, without a stack. */
 const refused = (code: number): object => ({ code, stdout: '', unsaid: [], stack: false });
 
-const UNWRITABLE = ['Folder cannot be written', 'below'];
+const UNWRITABLE = ['Folder cannot be read or written', 'below'];
 const files = (path: string, more: object = {}): object => ({
   sinks: { archive: { type: 'files', path, ...more } },
 });

@@ -1,15 +1,24 @@
 import { hash } from 'node:crypto';
 import { hashFile } from '../../archive/facts.ts';
 import { listArchive, type Places } from '../../archive/places.ts';
+import { MillraceError } from '../../core/errors.ts';
+import { isRecord } from '../../lib/is-record.ts';
+import { cutLines } from '../../lib/lines.ts';
+import { jsonIn } from '../../lib/parsed.ts';
 import type { Tables } from '../../tables/tables.ts';
 import type { Archive } from './archives.ts';
 
 /** Written last by a backfill; its folder has the files of one. */
 const OUTCOMES = '_backfill.ndjson';
+/** Number of rejected rows in an outcome; they have a file only where there are some. */
+const REJECTS = 'rejects';
 /** A line for each whole pull: what it asked for, and when it began. */
 const PULLS = '_pulls.ndjson';
 
-/** The output folder of a backfill, as an archive of one file; null for another folder. @throws MillraceError archive_unreadable */
+/**
+ * The output folder of a backfill, as an archive of one file; null for another folder.
+ * @throws MillraceError archive_unreadable; rows_missing naming a table's file that the backfill has written and that is not there
+ */
 export async function readBackfillFolder(
   path: string,
   places: Places,
@@ -23,6 +32,12 @@ export async function readBackfillFolder(
     return table === undefined ? [] : [{ table, file }];
   });
   const rows = named.filter(({ table }) => tables.has(table));
+  for (const table of await tablesIn(place.chunks(OUTCOMES), `${root}/${OUTCOMES}`))
+    if (!files.includes(`${table}.ndjson`))
+      throw new MillraceError(
+        'rows_missing',
+        `${root}/${table}.ndjson is not there, and ${OUTCOMES} names it`,
+      );
   const pulls = files.includes(PULLS) ? { pulls: PULLS } : {};
   const hashes: string[] = [];
   for (const file of [...rows.map((one) => one.file), ...Object.values(pulls)])
@@ -39,4 +54,21 @@ export async function readBackfillFolder(
       .filter(({ table }) => !tables.has(table))
       .map(({ table, file }) => ({ file, reason: `there is no table ${table} (--tables)` })),
   };
+}
+
+/** The tables that a backfill has written: the numbers of its outcomes are rows of each. @throws MillraceError archive_unreadable */
+async function tablesIn(outcomes: AsyncIterable<Buffer>, path: string): Promise<ReadonlySet<string>> {
+  const tables = new Set<string>();
+  for await (const lines of cutLines(outcomes))
+    for (const { bytes, number, ended } of lines) {
+      const outcome = ended && bytes !== null ? jsonIn(bytes.toString()) : null;
+      if (!isRecord(outcome))
+        throw new MillraceError(
+          'archive_unreadable',
+          `${path}, line ${number}: it is no outcome of a backfill`,
+        );
+      for (const [name, value] of Object.entries(outcome))
+        if (typeof value === 'number' && name !== REJECTS) tables.add(name);
+    }
+  return tables;
 }

@@ -5,7 +5,7 @@ import { folderError, MillraceError } from '../../core/errors.ts';
 import { errorCode, syncFolder } from '../../lib/durable.ts';
 import { FolderRefused } from '../../lib/folder-refused.ts';
 import { continuesRun, readState, writeState } from '../../lib/work-folder.ts';
-import { planId, tasksOf, type BackfillPlan } from './plan.ts';
+import { partsOf, planId, tasksOf, type BackfillPlan } from './plan.ts';
 
 /** The trigger of one provider. */
 export interface Triggered {
@@ -29,6 +29,9 @@ export interface Without {
   readonly status: 'failed' | 'not_connected' | 'not_pulled';
   readonly reason: string;
 }
+
+/** A pull that failed or was not made: of one resource, or of all of a connection, `user provider`. */
+export type Unpulled = Without & ReturnType<typeof partsOf>;
 
 interface State {
   readonly plan: BackfillPlan;
@@ -150,9 +153,9 @@ export class Checkpoint {
     return this.#state;
   }
 
-  /** Pulls that failed or were not made, and why. */
-  get withoutPull(): readonly (readonly [pull: string, why: Without])[] {
-    return withoutPull(this.#state);
+  /** Pulls that failed or were not made; a resumed run makes them again. */
+  get unpulled(): readonly Unpulled[] {
+    return unpulledIn(this.#state);
   }
 
   /** Notes a trigger; with null the next run sends it again. */
@@ -204,15 +207,17 @@ function newState(plan: BackfillPlan, loadedAt: string): State {
 
 /** The state of another try for users who failed. */
 function againFrom(state: State): State {
-  const again = [...new Set(withoutPull(state).map(([pull]) => pull.split(' ').slice(0, 2).join(' ')))];
+  const again = [...new Set(unpulledIn(state).map(({ connection }) => connection))];
   const stay = Object.entries(state.without).filter(([, { status }]) => status === 'not_connected');
   // Only pulls that failed or were not made are made again.
   const pulls = again.length === 0 ? {} : { again, triggered: {}, checked: false, followed: false };
   return { ...state, ...pulls, without: Object.fromEntries(stay), written: false };
 }
 
-function withoutPull({ without }: State): [pull: string, why: Without][] {
-  return Object.entries(without).filter(([, { status }]) => status !== 'not_connected');
+function unpulledIn({ without }: State): Unpulled[] {
+  return Object.entries(without)
+    .filter(([, { status }]) => status !== 'not_connected')
+    .map(([key, why]) => ({ ...partsOf(key), ...why }));
 }
 
 function leftIn(output: string): State | null {

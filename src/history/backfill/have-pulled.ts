@@ -2,12 +2,13 @@ import { MillraceError } from '../../core/errors.ts';
 import type { ServiceClient } from '../service/client.ts';
 import { ServiceError } from '../service/errors.ts';
 import type { User } from '../service/users.ts';
-import { Checkpoint, type Triggered, type Without } from './checkpoint.ts';
+import { Checkpoint, type Triggered, type Unpulled, type Without } from './checkpoint.ts';
 import { followPulls } from './follow.ts';
 import type { WatchOptions } from './patience.ts';
 import {
   connectionsOf,
   keyOf,
+  partsOf,
   pullKeyOf,
   resourcesIn,
   usersLeft,
@@ -103,7 +104,7 @@ export interface PulledSummary {
   readonly not_connected: number;
   readonly not_pulled: number;
   /** Connections that a resumed run triggers again, `user provider`, and why. */
-  readonly unpulled: readonly (Without & { readonly connection: string; readonly resource?: string })[];
+  readonly unpulled: readonly Unpulled[];
   /** Always empty. */
   readonly files: readonly string[];
 }
@@ -132,12 +133,9 @@ export async function runTrigger({
   const count = { failed: 0, not_connected: 0, not_pulled: 0 };
   // Without a connection, or a user, there is no pull of any resource.
   for (const [pull, { status }] of Object.entries(checkpoint.state.without))
-    count[status] += pull.split(' ').length === 2 ? resources : 1;
+    count[status] += partsOf(pull).resource === undefined ? resources : 1;
   const pulled = connections * resources - count.failed - count.not_connected - count.not_pulled;
-  const unpulled = checkpoint.withoutPull.map(([pull, why]) => {
-    const [user, provider, resource] = pull.split(' ');
-    return { connection: `${user} ${provider}`, ...(resource === undefined ? {} : { resource }), ...why };
-  });
+  const { unpulled } = checkpoint;
   await checkpoint.finish(unpulled.length > 0);
   return { users: usersLeft(plan).length, connections, pulled, ...count, unpulled, files: [] };
 }

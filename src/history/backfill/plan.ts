@@ -54,6 +54,12 @@ export function pullKeyOf(
   return `${keyOf(task)} ${task.resource.name}`;
 }
 
+/** What a key of `keyOf` or `pullKeyOf` names. */
+export function partsOf(key: string): { readonly connection: string; readonly resource?: string } {
+  const [user, provider, resource] = key.split(' ');
+  return { connection: `${user} ${provider}`, ...(resource === undefined ? {} : { resource }) };
+}
+
 export function resourcesIn({
   resources = [MEAL],
 }: Pick<BackfillPlan, 'resources'>): readonly HistoryResource[] {

@@ -119,7 +119,7 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
     acceptsEmpty,
     loadedAt: checkpoint.state.loadedAt,
   });
-  const toTrigger = new Set(checkpoint.withoutPull.map(([pull]) => pull.split(' ', 2).join(' '))).size;
+  const toTrigger = new Set(checkpoint.unpulled.map(({ connection }) => connection)).size;
   const summary = { ...summarise(plan, results, outcomes, files), emptied, to_trigger: toTrigger };
   await options.onWritten?.(summary);
   // --resume fetches users who failed again.

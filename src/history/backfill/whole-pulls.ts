@@ -6,7 +6,7 @@ export const PULLS = '_pulls.ndjson';
 
 /**
  * A pull that has all that the service had: every page of every window was read, and the service says that it had got everything
- * itself. An item of the range that is not in the table's file had gone when the pull began.
+ * itself. An item of the range from before `began_at` that is not in the table's file is gone.
  */
 export interface WholePull {
   readonly user_id: string;
@@ -18,7 +18,7 @@ export interface WholePull {
   /** Days, both inclusive; null for a resource without a range. */
   readonly since: string | null;
   readonly until: string | null;
-  /** ISO 8601, and `_loaded_at` of its rows unless that is in the future: what the service got later may not be in the pull. */
+  /** ISO 8601: `_loaded_at` of its rows, or the time of its first request where that is earlier. */
   readonly began_at: string;
   readonly items: number;
 }

@@ -77,7 +77,7 @@ export class Labs extends Group {
       lab_account_id: uuid('labAccountId', filter.labAccountId),
       status: text('status', filter.status),
     };
-    return this.readData<Unknown>({ method: 'GET', path: 'labAccounts', query, ...options });
+    return this.readData<Unknown>({ method: 'GET', path: 'labAccounts', query, ...options }, true);
   }
 
   /** Phlebotomy and patient service centers near a zip code. */

@@ -1,3 +1,4 @@
+import { isRecord } from '../../lib/is-record.ts';
 import type { CallOptions, ReadOptions } from './options.ts';
 import { text, uuid, wholeNumber } from './inputs.ts';
 import { Group, type CursorPage, type Open, type Unknown } from './shape.ts';
@@ -38,12 +39,34 @@ interface PullQuery {
 export class Pulls extends Group {
   /** One page of users. @throws ServiceError, ServiceInputError */
   async status(query: PullQuery = {}, options: ReadOptions = {}): Promise<CursorPage<UserPulls>> {
-    return this.readPage<UserPulls>(callOf(query, options));
+    const call = callOf(query, options);
+    const page = await this.readPage<UserPulls>(call);
+    for (const item of page.data) this.#check(call, item);
+    return page;
   }
 
-  /** Every user's pulls, page after page. */
-  users(query: Omit<PullQuery, 'cursor'> = {}, options: CallOptions = {}): AsyncGenerator<UserPulls> {
-    return this.everyItem(callOf(query, options));
+  /** Every user's pulls, page after page. @throws as `status` */
+  async *users(query: Omit<PullQuery, 'cursor'> = {}, options: CallOptions = {}): AsyncGenerator<UserPulls> {
+    const call = callOf(query, options);
+    for await (const item of this.everyItem<UserPulls>(call)) {
+      this.#check(call, item);
+      yield item;
+    }
+  }
+
+  /** Without them no pull would be shown, as if none had been made. @throws ServiceError answer_malformed */
+  #check(call: Call, item: unknown): void {
+    const { user_id: user, provider } = Object(item) as Partial<Record<keyof UserPulls, unknown>>;
+    if (typeof user !== 'string')
+      throw this.transport.malformed(call, 'an item of the answer has no user_id');
+    const lacks = !isRecord(provider)
+      ? 'provider'
+      : Object.keys(provider).find((name) => !isRecord(Object(provider[name])['pulled']));
+    if (lacks !== undefined)
+      throw this.transport.malformed(
+        call,
+        `the pulls of ${user} have no ${lacks}${isRecord(provider) ? '.pulled' : ''}`,
+      );
   }
 }
 

@@ -30,14 +30,18 @@ export abstract class Group {
     return this.#withoutError(call, body);
   }
 
-  /** A list, bare or in `data`; empty when `data` is missing or null. @throws ServiceError answer_malformed */
-  protected async readData<T>(call: Call): Promise<List<T>> {
+  /**
+   * A list, bare or in `data`.
+   * @param mayLack true when an answer without any list means an empty one
+   * @throws ServiceError answer_malformed
+   */
+  protected async readData<T>(call: Call, mayLack = false): Promise<List<T>> {
     const answer = await this.transport.json(call);
     if (Array.isArray(answer)) return { data: answer as T[] };
     const body = this.#asObject(call, answer);
     const { data = null } = body;
     if (Array.isArray(data)) return this.#withoutError(call, body as List<T>);
-    if (data !== null || Object.values(body).some(Array.isArray))
+    if (!mayLack || data !== null || Object.values(body).some(Array.isArray))
       throw this.transport.malformed(call, 'the answer has no list data');
     return this.#withoutError(call, { ...body, data: [] });
   }

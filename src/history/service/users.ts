@@ -86,15 +86,6 @@ export class Users extends Group {
     return this.readObject<Unknown>({ method: 'GET', path: 'latestInsurance', parameters, ...options });
   }
 
-  /** A user's meals as they arrive, `{"meals":[…]}`: one document without pages. */
-  meals(
-    user: string,
-    range: DataRange & { readonly start: string },
-    options?: CallOptions,
-  ): Promise<Readable> {
-    return this.data('mealSummary', user, range, options);
-  }
-
   /**
    * A document of a user's data, or a page of one, as it arrives; it can be very large. A failure after the first byte ends the stream
    * with a ServiceError; the caller discards what came.

@@ -1,4 +1,4 @@
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { JournalEvent } from '../../../src/core/event.ts';
@@ -52,7 +52,10 @@ function writeBackfill(
   const given = { resource: 'meal', table: 'meals', provider: null, began_at: loadedAt, items: meals.length };
   const lines = pulls.map((pull) => ({ ...given, since: '2026-01-01', until: '2026-01-31', ...pull }));
   writeFileSync(join(folder, '_pulls.ndjson'), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
-  writeFileSync(join(folder, '_backfill.ndjson'), '{"user_id":"user-1","status":"done"}\n');
+  writeFileSync(
+    join(folder, '_backfill.ndjson'),
+    '{"user_id":"user-1","status":"done","meals":1,"meal_items":1}\n',
+  );
 }
 
 /** A new folder of a backfill. */
@@ -120,6 +123,22 @@ test.skipIf(postgres.lack !== null)(
     );
   },
 );
+
+test('a file that the backfill has written and that is not there is an error with its name', async () => {
+  for (const table of ['meals', 'meal_items']) {
+    const folder = await backfillOf([{ id: 'm-1' }, { id: 'm-2' }]);
+    rmSync(join(folder, `${table}.ndjson`));
+    const { code, stderr } = await load(folder, inDuckDB(join(await temporaryFolder(), 'loaded.duckdb')));
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining(`${folder}/${table}.ndjson is not there, and _backfill.ndjson names it`),
+    ]);
+  }
+  const folder = await backfillOf([{ id: 'm-1' }]);
+  writeFileSync(join(folder, '_backfill.ndjson'), '{"user_id":"user-1","status":"done"}\n{"user_id":"us');
+  const { code, stderr } = await load(folder, inDuckDB(join(await temporaryFolder(), 'loaded.duckdb')));
+  expect([code, stderr]).toEqual([1, expect.stringContaining('_backfill.ndjson, line 2: it is no outcome')]);
+});
 
 describe.each(kindsOf(postgres))('a backfill loaded into $kind', ({ skip, make }) => {
   test.skipIf(skip)('is there once, however often it is loaded, and follows its files', async () => {

@@ -200,7 +200,8 @@ test.each<readonly [string, string | number, string]>([
   ['a page that is cut', '{"groups":{"made_up":[{"source":{},"data":[{"timestamp":"2026-01-02', 'cut short'],
   ['a page that is cut behind its cursor', '{"next":"8","groups":{"made_up":[', 'cut short'],
   ['a cursor that leads back', '{"groups":{},"next_cursor":"4"}', 'names the cursor 4 twice'],
-  ['a page without groups', '{"next_cursor":null}', 'has no list groups'],
+  ['a page without groups', '{"next_cursor":null}', 'page 2 (cursor 4), has no list groups'],
+  ['a page that is a bare list', '[]', 'page 2 (cursor 4), is not an object'],
   ['a page with an error', '{"groups":{},"error":"made up"}', 'has "error" beside its list'],
   ['an empty page', '', 'was empty'],
   ['a page that is refused', 404, 'not_found'],
@@ -216,3 +217,21 @@ test.each<readonly [string, string | number, string]>([
   expect(existsSync(join(out, 'timeseries.ndjson'))).toBe(false);
   await client.close();
 });
+
+test.each(['[]', '[{"id":"made up"}]'])(
+  '%s in place of an object is an error, and not an item that is not there',
+  async (body) => {
+    const { service, out } = await backfilled(1);
+    service.instead = () => body;
+    const client = new ServiceClient({
+      baseUrl: service.env['MILLRACE_SERVICE_BASE_URL'] ?? '',
+      apiKey: 'made-up',
+    });
+    const [user = ''] = service.users;
+    const resource = RESOURCES.get('profile') as HistoryResource;
+    const task = { user, resource, provider: null, start: '2026-01-01', end: '2026-01-31' };
+    const said = `the answer for ${user} is not an object`;
+    await expect(fetchTask(client, task, out, AbortSignal.timeout(60_000))).rejects.toThrow(said);
+    await client.close();
+  },
+);

@@ -197,7 +197,7 @@ describe('retries', () => {
   test('a stream that is cut midway ends with an error and is never resumed', async () => {
     const { client, sandbox, user, waits } = await setUp();
     sandbox.state.faults.next({ kind: 'drop-after' }, null);
-    const stream = await client.users.meals(user(), { start: '2026-01-01' });
+    const stream = await client.users.data('mealSummary', user(), { start: '2026-01-01' });
     await expect(buffer(stream)).rejects.toMatchObject({ code: 'connection_lost', retryable: true });
     expect(waits).toEqual([]);
   });
@@ -205,7 +205,7 @@ describe('retries', () => {
   test('attempts of a stream are repeated until its body begins', async () => {
     const { client, sandbox, user } = await setUp();
     sandbox.state.faults.next({ kind: 'drop-before' }, busy(503), null);
-    const stream = await client.users.meals(user(), { start: '2026-01-01', end: '2026-01-01' });
+    const stream = await client.users.data('mealSummary', user(), { start: '2026-01-01', end: '2026-01-01' });
     expect(JSON.parse((await buffer(stream)).toString())).toMatchObject({ meals: { length: 3 } });
   });
 
@@ -241,7 +241,7 @@ describe('signals', () => {
       },
       { days: 36_500, mealsPerDay: 20, since: '1927-01-01' },
     );
-    const stream = await client.users.meals(user(), { start: '1927-01-01' });
+    const stream = await client.users.data('mealSummary', user(), { start: '1927-01-01' });
     sandbox.state.faults.next(busy(503));
     await expect(client.users.list()).rejects.toBe(reason);
     await expect(buffer(stream)).rejects.toBe(reason);

@@ -13,15 +13,19 @@ const named = (parameter: string): unknown => expect.stringContaining(`${paramet
 type Case = readonly [parameter: string, call: () => Promise<unknown>];
 
 const CASES: readonly Case[] = [
-  ['user', () => client.users.meals('me', { start: '2026-01-01' })],
-  ['start', () => client.users.meals(USER, { start: '2026-02-30' })],
-  ['start', () => client.users.meals(USER, { start: '1 Jan 2026' })],
-  ['end', () => client.users.meals(USER, { start: '2026-01-02', end: '2026-01-01' })],
+  ['user', () => client.users.data('mealSummary', 'me', { start: '2026-01-01' })],
+  ['start', () => client.users.data('mealSummary', USER, { start: '2026-02-30' })],
+  ['start', () => client.users.data('mealSummary', USER, { start: '1 Jan 2026' })],
+  ['end', () => client.users.data('mealSummary', USER, { start: '2026-01-02', end: '2026-01-01' })],
   [
     'end',
-    () => client.users.meals(USER, { start: '2026-01-02T10:00:00Z', end: '2026-01-02T12:30:00+03:00' }),
+    () =>
+      client.users.data('mealSummary', USER, {
+        start: '2026-01-02T10:00:00Z',
+        end: '2026-01-02T12:30:00+03:00',
+      }),
   ],
-  ['provider', () => client.users.meals(USER, { start: '2026-01-02', provider: '' })],
+  ['provider', () => client.users.data('mealSummary', USER, { start: '2026-01-02', provider: '' })],
   ['userIds', () => client.bulk.trigger({ userIds: [], provider: 'made_up' })],
   ['userIds[1]', () => client.bulk.trigger({ userIds: [USER, 'me'], provider: 'made_up' })],
   ['provider', () => client.bulk.trigger({ userIds: [USER], provider: '' })],

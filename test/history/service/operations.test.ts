@@ -12,7 +12,7 @@ describe('meals', () => {
       { days: 36_500, mealsPerDay: 20, since: '1927-01-01' },
     );
     const range = { start: '1927-01-01' };
-    for await (const piece of await client.users.meals(user(), range)) {
+    for await (const piece of await client.users.data('mealSummary', user(), range)) {
       expect((piece as Buffer).subarray(0, 10).toString()).toBe('{"meals":[');
       break;
     }
@@ -132,5 +132,7 @@ test('bytes of a stream are the bytes that were sent', async () => {
   const { client, sandbox, user } = await setUp();
   const body = '{"meals":[], "big": 9007199254740993, "é": -0}';
   sandbox.state.faults.next({ kind: 'answer', status: 200, body });
-  expect((await buffer(await client.users.meals(user(), { start: '2026-01-01' }))).toString()).toBe(body);
+  expect(
+    (await buffer(await client.users.data('mealSummary', user(), { start: '2026-01-01' }))).toString(),
+  ).toBe(body);
 });

@@ -60,8 +60,10 @@ export async function setUp(
 export async function mealsOf(
   client: ServiceClient,
   user: string,
-  range: Parameters<ServiceClient['users']['meals']>[1],
+  range: Parameters<ServiceClient['users']['data']>[2],
 ): Promise<readonly { readonly id: string }[]> {
-  const { meals } = (await json(await client.users.meals(user, range))) as { meals: { id: string }[] };
+  const { meals } = (await json(await client.users.data('mealSummary', user, range))) as {
+    meals: { id: string }[];
+  };
   return meals;
 }
