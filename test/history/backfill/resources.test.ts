@@ -219,7 +219,7 @@ test.each<readonly [string, string | number, string]>([
 });
 
 test.each(['[]', '[{"id":"made up"}]'])(
-  '%s in place of an object is an error, and not an item that is not there',
+  '%s instead of an object is an error, and not an item that is not there',
   async (body) => {
     const { service, out } = await backfilled(1);
     service.instead = () => body;
