@@ -78,7 +78,7 @@ export function loadCommand(io: Io): Command {
           tables,
           wanted: wantedOf(tables, options.table),
           stepBytes: STEP_BYTES,
-          retriesRefused: true,
+          isFirstRound: true,
           opener: () => openerOf(options, io),
           signal: io.signal,
           ...reporting(io),
@@ -126,7 +126,7 @@ async function follow(
     await wait(pause, undefined, { signal: io.signal }).catch(() => undefined);
     if (io.signal.aborted) return;
     try {
-      const summary = await round(target, { ...work, retriesRefused: isFirst });
+      const summary = await round(target, { ...work, isFirstRound: isFirst });
       [failures, pause] = [0, options.every];
       const { files, replaced } = summary;
       if (isFirst) reportFirst(summary);

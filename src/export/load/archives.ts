@@ -3,13 +3,16 @@ import { MillraceError } from '../../core/errors.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { type ArchiveFiles, readArchiveFiles, type Source } from '../archive-files.ts';
 
-/** A file of an archive, or the files of a backfill, which are replaced together. */
-export interface LoadedSource extends Source {
-  /** The files of rows of a backfill. */
-  readonly rows?: readonly { readonly table: string; readonly file: string }[];
-  /** Its file of pulls, where there is one. */
-  readonly pulls?: string;
+/** The files of a backfill, which are replaced together. */
+export interface BackfillSource extends Source {
+  /** Its files of rows. */
+  readonly rows: readonly { readonly table: string; readonly file: string }[];
+  /** Its file of pulls. */
+  readonly pulls: string | null;
 }
+
+/** A file of an archive, or a backfill. */
+export type LoadedSource = Source | BackfillSource;
 
 /** An archive, or the folder of a backfill, to be loaded. */
 export interface Archive extends Pick<ArchiveFiles, 'unfinished' | 'problems'> {

@@ -38,16 +38,16 @@ export async function readBackfillFolder(
         'rows_missing',
         `${root}/${table}.ndjson is not there, and ${OUTCOMES} names it`,
       );
-  const pulls = files.includes(PULLS) ? { pulls: PULLS } : {};
+  const pulls = files.includes(PULLS) ? PULLS : null;
   const hashes: string[] = [];
-  for (const file of [...rows.map((one) => one.file), ...Object.values(pulls)])
+  for (const file of [...rows.map((one) => one.file), ...(pulls === null ? [] : [pulls])])
     hashes.push(`${file} ${(await hashFile(place, file)).sha256}`);
   const sha256 = hash('sha256', hashes.join('\n'));
   const id = `path:${root}`;
   return {
     id,
     path: id,
-    files: [{ root, file: OUTCOMES, sha256, line: null, bytes: null, day: null, pieces: [], rows, ...pulls }],
+    files: [{ root, file: OUTCOMES, sha256, line: null, bytes: null, day: null, pieces: [], rows, pulls }],
     missing: new Set(),
     unfinished: 0,
     problems: named

@@ -6,7 +6,7 @@ import { type Pull, writePulls } from '../../tables/database/pulls.ts';
 import type { TableDefinition } from '../../tables/definition.ts';
 import { columnsInRow } from '../../tables/shape/plan.ts';
 import { appendRows } from './append.ts';
-import type { LoadedSource } from './archives.ts';
+import type { BackfillSource } from './archives.ts';
 import { readBackfillFolder } from './backfill-folder.ts';
 import { type LoadCounts, type LoadTerms, noCounts } from './options.ts';
 
@@ -51,10 +51,10 @@ export class BackfillRows {
     this.#load = load;
   }
 
-  async load({ file, sha256, rows = [], pulls }: LoadedSource, onBatch: () => void): Promise<void> {
+  async load({ file, sha256, rows, pulls }: BackfillSource, onBatch: () => void): Promise<void> {
     const { tables, options } = this.#terms;
     for (const one of rows) await this.#loadFile(one.file, tables.known.entry(one.table).definition, onBatch);
-    if (pulls === undefined) return;
+    if (pulls === null) return;
     const names = new Set(rows.map(({ table }) => table));
     const noted = await this.#readPulls(pulls, names);
     const now = await readBackfillFolder(this.#root, options.places, tables.known);

@@ -14,8 +14,8 @@ export interface LoadOptions extends Shared, ShapesOptions {
   readonly wanted: readonly string[];
   /** A transaction ends with the file that makes its records this large. */
   readonly stepBytes: number;
-  /** Files of which the database has refused rows are loaded again. */
-  readonly retriesRefused: boolean;
+  /** Then files of which the database has refused rows are loaded again, and vanished rows of sinks are removed. */
+  readonly isFirstRound: boolean;
 }
 
 /** What one round has done. */

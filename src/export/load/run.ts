@@ -29,8 +29,10 @@ export async function runLoad(database: Database, options: LoadOptions): Promise
   const readFolder = async (path: string): Promise<Archive> =>
     (await readBackfillFolder(path, places, known)) ?? (await readArchiveFolder(path, places));
   const archives = onceEach(await Promise.all(paths.map(readFolder)));
-  const backfills = archives.flatMap(({ files }) => files.flatMap(({ rows }) => rows ?? []));
-  const isAnyArchive = archives.some(({ files }) => files.every(({ rows }) => rows === undefined));
+  const backfills = archives.flatMap(({ files }) =>
+    files.flatMap((source) => ('rows' in source ? source.rows : [])),
+  );
+  const isAnyArchive = archives.some(({ files }) => files.every((source) => !('rows' in source)));
   const named = options.wanted.length === 0 && isAnyArchive ? [DEFAULT_TABLE] : options.wanted;
   const opener = await options.opener?.();
   const tables = await inTransaction(database, async () => {
@@ -44,6 +46,8 @@ class LoadRun {
   readonly #terms: LoadTerms;
   readonly #counts = noCounts();
   readonly #drift = new Drift();
+  /** True when a step has removed what had vanished from the rows of all loads. */
+  #searchedAll = false;
 
   constructor(terms: LoadTerms) {
     this.#terms = terms;
@@ -51,7 +55,7 @@ class LoadRun {
 
   async load(archives: readonly Archive[]): Promise<LoadSummary> {
     const { database, tables, options } = this.#terms;
-    const { onProblem, retriesRefused } = options;
+    const { onProblem, isFirstRound } = options;
     await inTransaction(database, async () => {
       for (const { id, path } of archives) if (id !== path) await renameArchive(database, path, id);
     });
@@ -59,13 +63,13 @@ class LoadRun {
       this.#counts.problems += 1;
       onProblem(file, null, reason);
     }
-    const plan = await this.#plan(archives, retriesRefused);
+    const plan = await this.#plan(archives, isFirstRound);
     for (const file of plan.missing) onProblem(file, null, 'in the manifest, but missing: its rows stay');
     let done = await this.#work(plan);
     // Another file may have events of a load that was removed.
     while (done === 'again') done = await this.#work(await this.#plan(archives, false));
     // A sink may have written rows since that were received before a pull.
-    if (done === 'complete' && retriesRefused && database.dialect === 'postgres')
+    if (done === 'complete' && isFirstRound && !this.#searchedAll && database.dialect === 'postgres')
       this.#counts.vanished += await inTransaction(database, () => removeVanished(database, tables, 0));
     return {
       ...this.#counts,
@@ -93,6 +97,7 @@ class LoadRun {
         addCounts(this.#counts, step.counts);
         for (const fields of step.met()) this.#drift.add(fields);
         again ||= step.revived;
+        this.#searchedAll ||= step.searchesAll;
         at += step.counts.files;
       }
       return again ? 'again' : 'complete';

@@ -14,9 +14,10 @@ import type { TableDefinition } from '../../tables/definition.ts';
 import type { TableFields } from '../../tables/learned/field-sums.ts';
 import { textInRow } from '../../tables/shape/envelope.ts';
 import { eventColumnsOf } from '../../tables/sql/identity.ts';
+import type { Source } from '../archive-files.ts';
 import { isErased } from '../source-bytes.ts';
 import { appendRows } from './append.ts';
-import type { LoadedSource } from './archives.ts';
+import type { BackfillSource } from './archives.ts';
 import { BackfillRows } from './backfill-rows.ts';
 import { addCounts, type LoadTerms, noCounts } from './options.ts';
 import type { PlannedFile } from './plan.ts';
@@ -46,6 +47,11 @@ export class LoadStep {
     this.#shapes = new Shapes(terms.tables.known, terms.tables.entries, terms.options);
   }
 
+  /** True once it has pulls, which concern the rows of all loads. */
+  get searchesAll(): boolean {
+    return this.#first === 0;
+  }
+
   /** What the rows had, by table. */
   met(): TableFields[] {
     return this.#shapes.met();
@@ -60,9 +66,9 @@ export class LoadStep {
     this.#first ??= load;
     const before = { records: this.counts.records, problems: this.counts.problems, refused: this.#refused };
     const sealed =
-      source.rows === undefined
-        ? await this.#loadRecords(source, load, onBatch)
-        : await this.#loadBackfill(source, load, onBatch);
+      'rows' in source
+        ? await this.#loadBackfill(source, load, onBatch)
+        : await this.#loadRecords(source, load, onBatch);
     const refused = this.#refused > before.refused ? REFUSED : '';
     await writeLoad(database, {
       load,
@@ -81,7 +87,7 @@ export class LoadStep {
     if (await reviveDuplicates(database)) this.revived = true;
   }
 
-  async #loadBackfill(source: LoadedSource, load: number, onBatch: () => void): Promise<0> {
+  async #loadBackfill(source: BackfillSource, load: number, onBatch: () => void): Promise<0> {
     const rows = new BackfillRows(this.#terms, source.root, load);
     await rows.load(source, onBatch);
     addCounts(this.counts, rows.counts);
@@ -92,7 +98,7 @@ export class LoadStep {
   }
 
   /** @returns number of sealed records that were opened */
-  async #loadRecords({ root, file }: LoadedSource, load: number, onBatch: () => void): Promise<number> {
+  async #loadRecords({ root, file }: Source, load: number, onBatch: () => void): Promise<number> {
     const { opener, options } = this.#terms;
     const { places, signal } = options;
     let batch: ArchiveRecordItem[] = [];

@@ -111,7 +111,9 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
   const kept = checkpoint.state.replaces
     ? new Map()
     : await keepRows(output, plan, checkpoint, results, acceptsEmpty);
-  const isUnsettled = await unsettledPulls(run.service, plan, run.signal);
+  // Asked again only for the pulls that had settled before.
+  const isAny = [...results.values()].some((result) => 'settled' in result && result.settled);
+  const isUnsettled = isAny ? await unsettledPulls(run.service, plan, run.signal) : () => true;
   const { outcomes, emptied, files } = await assemble(output, plan, checkpoint, {
     results,
     kept,

@@ -21,6 +21,8 @@ export function ledgerIn({ sql }: Pick<Database, 'sql'>) {
     duplicates: tableName(sql, '_millrace_duplicates'),
     pulls: tableName(sql, PULLS),
     tables: tableName(sql, '_millrace_tables'),
+    /** Only within a transaction. */
+    vanished: tableName(sql, '_millrace_vanished'),
   };
 }
 

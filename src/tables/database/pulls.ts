@@ -42,7 +42,8 @@ export async function removeVanished(
 ): Promise<number> {
   const { sql } = database;
   const { quote, rowId = '' } = sql;
-  const named = await database.query(`SELECT DISTINCT "table" FROM ${ledgerIn(database).pulls}`);
+  const { pulls, vanished: gone } = ledgerIn(database);
+  const named = await database.query(`SELECT DISTINCT "table" FROM ${pulls}`);
   const definitions = new Map(tables.entries.map(({ definition }) => [definition.name, definition]));
   const remove = ({ name }: TableDefinition, ids: string): Promise<void> =>
     database.run(`DELETE FROM ${tableName(sql, name)} WHERE ${rowId} IN (${ids})`);
@@ -50,19 +51,21 @@ export async function removeVanished(
   for (const definition of named.flatMap(([name]) => definitions.get(String(name)) ?? [])) {
     const vanished = vanishedFrom(definition, database, from);
     if (vanished === null) continue;
-    const [[count] = []] = await database.query(`SELECT count(*) FROM (${vanished}) AS gone_`);
-    if (Number(count) === 0) continue;
+    // Not a temporary one: a database can forbid these.
+    await database.run(`CREATE TABLE ${gone} AS ${vanished}`);
+    const [[count] = []] = await database.query(`SELECT count(*) FROM ${gone}`);
     for (const { table } of definition.nested ?? []) {
       const same = definition.key.map((name) => [parentColumn(table, name), `gone_.${quote(name)}`] as const);
       if (!definitions.has(table.name) || same.some(([own]) => own === null)) continue;
       await remove(
         table,
-        `SELECT nested_.${rowId} FROM ${tableName(sql, table.name)} AS nested_ JOIN (${vanished}) AS gone_
+        `SELECT nested_.${rowId} FROM ${tableName(sql, table.name)} AS nested_ JOIN ${gone} AS gone_
           ON ${same.map(([own, parent]) => `nested_.${quote(own ?? '')} = ${parent}`).join(' AND ')}
           AND coalesce(nested_.${LOAD_COLUMN}, 0) = load_ AND coalesce(nested_._event_id, '') = coalesce(event_, '')`,
       );
     }
-    await remove(definition, `SELECT id_ FROM (${vanished}) AS gone_`);
+    await remove(definition, `SELECT id_ FROM ${gone}`);
+    await database.run(`DROP TABLE ${gone}`);
     removed += Number(count);
   }
   return removed;

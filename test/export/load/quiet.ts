@@ -2,7 +2,7 @@ const quiet = (): void => undefined;
 
 /** For whom nothing that a load tells is of interest. */
 export const QUIET = {
-  retriesRefused: true,
+  isFirstRound: true,
   onProgress: quiet,
   onProblem: quiet,
   onReject: quiet,

@@ -73,6 +73,19 @@ const idsOf = (service: DataService): unknown[] =>
   service.users.flatMap((user) => service.items.get(`${user} sleep`) ?? []).map(({ id }) => id);
 const pulled = (status: string) => ({ pulled: { sleep: { status } } });
 
+test.each([
+  ['success', 2],
+  ['in_progress', 1],
+] as const)(
+  'the service is asked about pulls again only where one had settled: %s',
+  async (status, times) => {
+    const { service, run } = await backfilled(1);
+    for (const user of service.users) service.pulls.set(user, pulled(status));
+    await run('--resource', 'sleep');
+    expect(service.asked.filter((path) => path.includes('historical_pull'))).toHaveLength(times);
+  },
+);
+
 test('a resource is named as it is known; another one with the nearest', async () => {
   const { run } = await backfilled(1);
   const near = { slep: 'sleep', heart_rate: 'heartrate', body_fat: 'body' };
