@@ -7,6 +7,7 @@ import type { NewManifestLine } from '../core/archive-manifest.ts';
 import { folderError, MillraceError, messageOf } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
 import { SILENT } from '../core/sink.ts';
+import { NEVER } from '../lib/abort.ts';
 import { ensureFolder, errorCode, isMissing, isSystemError, syncFolder } from '../lib/durable.ts';
 import { own } from '../lib/file-lock.ts';
 import { ManifestChain } from './manifest-chain.ts';
@@ -103,7 +104,7 @@ async function apply(root: string, plan: RepairPlan, options: RepairOptions): Pr
 async function appendToNewChain(
   url: string,
   lines: readonly NewManifestLine[],
-  { places = new Places(), proof, signal = new AbortController().signal }: RepairOptions,
+  { places = new Places(), proof, signal = NEVER }: RepairOptions,
 ): Promise<void> {
   const store = await places.store(url);
   const writer = randomBytes(6).toString('hex');

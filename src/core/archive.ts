@@ -57,6 +57,11 @@ export function isCompacted(file: string): boolean {
 /** Folder in an archive for each writer's open part files, temporary files and locks. */
 export const OPEN_FOLDER = '_open';
 
+/** @param name below `OPEN_FOLDER` */
+export function isWriterFolder(name: string): boolean {
+  return /^[0-9a-f]{12}$/.test(name);
+}
+
 /** Extension of an open file: complete records, uncompressed. */
 export const PART_EXTENSION = '.part';
 

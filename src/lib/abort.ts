@@ -1,3 +1,6 @@
+/** For callers without a signal. */
+export const NEVER: AbortSignal = new AbortController().signal;
+
 /** Milliseconds after a deadline in which work may notice it and end in order. */
 const GRACE = 250;
 

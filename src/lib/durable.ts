@@ -9,7 +9,7 @@ import {
   readFileSync,
   statSync,
 } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, open, readdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
 // Windows has neither flag; there only the callers' lstat protects.
@@ -70,6 +70,14 @@ export function namesIn(folder: string): string[] {
     if (isMissing(error)) return [];
     throw error;
   }
+}
+
+/** The same, without blocking the process. */
+export async function listNames(folder: string, recursive = false): Promise<string[]> {
+  return readdir(folder, { recursive, encoding: 'utf8' }).catch((error: unknown) => {
+    ignoreMissing(error);
+    return [];
+  });
 }
 
 /** Device and number of a file: another file of the same name has another. */

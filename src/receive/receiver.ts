@@ -21,7 +21,7 @@ import { type Outcome, problem, type ProblemCode } from './outcome.ts';
 import { stopParsing } from './parser.ts';
 import { answerOf, hasUnreadBody, lingerOnClose, write } from './respond.ts';
 import { Senders } from './senders.ts';
-import { createReceivingServer, listen, urlOf } from './server.ts';
+import { createReceivingServer, listen, listeningUrl } from './server.ts';
 import { type Sender, UnverifiedWork } from './unverified.ts';
 
 type State = 'idle' | 'listening' | 'draining' | 'closed';
@@ -118,7 +118,7 @@ export class Receiver {
     const port = await listen(this.#server, host, this.#options.port, this.#options.reusePort);
     this.#server.on('error', (error) => this.#stages.onError(error));
     this.#enter('listening');
-    return { url: urlOf(host, port, path), port };
+    return { url: listeningUrl(host, port, path), port };
   }
 
   replace(parts: Partial<Replaceable>): void {

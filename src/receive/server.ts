@@ -128,6 +128,6 @@ export function listen(server: Server, host: string, port: number, reusePort: bo
 }
 
 /** A URL that works on this machine. */
-export function urlOf(host: string, port: number, path: string): string {
+export function listeningUrl(host: string, port: number, path: string): string {
   return callable(`http://${bracketed(host)}:${port}${path}`);
 }

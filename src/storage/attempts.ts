@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { StorageError, type GetOptions } from '../core/storage.ts';
-import { onAbort } from '../lib/abort.ts';
+import { NEVER, onAbort } from '../lib/abort.ts';
 import { formatDuration } from '../lib/units.ts';
 import type { Driver } from './driver.ts';
 
@@ -10,9 +10,6 @@ export interface Patience {
   /** Attempts for each request; the SDKs make one each. */
   readonly tries: number;
 }
-
-/** For callers without a signal. */
-export const NEVER: AbortSignal = new AbortController().signal;
 
 /** Milliseconds before the second attempt, at most; each further pause is twice as long, up to the longest. */
 const FIRST_PAUSE = 100;

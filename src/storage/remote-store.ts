@@ -7,8 +7,9 @@ import {
   StorageError,
   type StoredObject,
 } from '../core/storage.ts';
+import { NEVER } from '../lib/abort.ts';
 import { hashChunks } from '../lib/hash-chunks.ts';
-import { attempt, NEVER, type Patience, readObject } from './attempts.ts';
+import { attempt, type Patience, readObject } from './attempts.ts';
 import { BodyReader, factsOf, writeParts } from './body.ts';
 import {
   type BodyFacts,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { holdWriters } from '../../src/privacy/erase/writers.ts';
 import { removePart } from '../../src/sinks/files/part.ts';
-import { claimWriterFolders } from '../../src/sinks/files/open-folder.ts';
+import { claimWriterFolders } from '../../src/sinks/files/writer-folders.ts';
 import { lacksSyncs, watchSyncs } from '../support/synced.ts';
 import { skipped } from '../support/requirements.ts';
 import { makeContext } from './support.ts';

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { describeConfigsV4, fetchV17, listOffsetsV9 } from '@platformatic/kafka';
+import { NEVER } from '../../lib/abort.ts';
 import { answerIn, Brokers, codeName, type Call, type Kafka } from '../../vendors/kafka/brokers.ts';
 import type { Connection } from '../../vendors/kafka/connection.ts';
 import { Group } from './group.ts';
@@ -55,7 +56,6 @@ const ONE_BATCH: FetchLimits = { bytes: 1, wait: 0 };
 /** Milliseconds between two tries, and how many there are. */
 const PAUSE = 100;
 const MOST_TRIES = 100;
-const NEVER = new AbortController().signal;
 /** The protocol's number of topics among the resources that have settings. */
 const TOPIC = 2 as const;
 

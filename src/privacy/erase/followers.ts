@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { constants, existsSync } from 'node:fs';
-import { access, readdir, readFile, unlink, writeFile } from 'node:fs/promises';
+import { access, readFile, unlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { messageOf } from '../../core/errors.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { orAborted } from '../../lib/abort.ts';
-import { isMissing, makeFolder } from '../../lib/durable.ts';
+import { isMissing, listNames, makeFolder } from '../../lib/durable.ts';
 import { tryLock, type FileLock } from '../../lib/file-lock.ts';
 import type { ErasedUsers } from './erased-users.ts';
 
@@ -179,10 +179,7 @@ export async function untilFollowed(
 }
 
 async function followersBehind(home: string, digest: string): Promise<readonly string[]> {
-  const names = await readdir(home).catch((error: unknown) => {
-    if (isMissing(error)) return [];
-    throw error;
-  });
+  const names = await listNames(home);
   const behind: string[] = [];
   for (const name of names) {
     if (!name.endsWith(LOCK)) continue;

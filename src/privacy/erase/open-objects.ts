@@ -7,6 +7,7 @@ import { StoredArchive } from '../../archive/stored-archive.ts';
 import type { OpenProof } from '../../core/proof.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { StorageError, type ObjectStore } from '../../core/storage.ts';
+import { isWriterFolder } from '../../core/archive.ts';
 import { makeFolder, OWNER_ONLY, readIfThere } from '../../lib/durable.ts';
 import { mapAtMost } from '../../lib/map-at-most.ts';
 import { writeOnce } from '../../lib/new-file.ts';
@@ -178,6 +179,6 @@ async function erasingWriter(folder: string): Promise<string> {
   if (readIfThere(path) === null)
     await writeOnce(path, Buffer.from(`${randomBytes(6).toString('hex')}\n`), OWNER_ONLY);
   const name = readIfThere(path)?.trim() ?? '';
-  if (/^[0-9a-f]{12}$/.test(name)) return name;
+  if (isWriterFolder(name)) return name;
   throw new Error(`${path} is not 12 hex digits; remove it, and another is made`);
 }

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { readdir, unlink } from 'node:fs/promises';
+import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ErasureRequest, Owners, type Subject } from '../../core/erasure.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import { canonicalId } from '../../core/named-ids.ts';
-import { isMissing, makeFolder, namesIn, OWNER_ONLY, syncFolder } from '../../lib/durable.ts';
+import { listNames, makeFolder, namesIn, OWNER_ONLY, syncFolder } from '../../lib/durable.ts';
 import { UNFINISHED, writeDurably } from '../../lib/new-file.ts';
 import { stampOf } from './erased-list.ts';
 
@@ -26,10 +26,7 @@ export class Requests {
 
   /** Whether there are requests; does not block the process when the folder does not answer. */
   async areAny(): Promise<boolean> {
-    const names = await readdir(this.#folder).catch((error: unknown) => {
-      if (isMissing(error)) return [];
-      throw error;
-    });
+    const names = await listNames(this.#folder);
     return names.some((name) => name.endsWith(SUFFIX));
   }
 

@@ -1,11 +1,9 @@
 import { lstat, readdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ERASURE, OPEN_FOLDER, WRITER_LOCK } from '../../core/archive.ts';
+import { ERASURE, isWriterFolder, OPEN_FOLDER, WRITER_LOCK } from '../../core/archive.ts';
 import { errorCode } from '../../lib/durable.ts';
 import { tryOwn, type FileLock } from '../../lib/file-lock.ts';
 import { walkFolder } from '../../lib/walk-folder.ts';
-
-const WRITER = /^[0-9a-f]{12}$/;
 
 /** The writers of an archive: locks that keep them out, and those that live. */
 export interface Writers {
@@ -49,7 +47,9 @@ async function writerNames(folder: string): Promise<string[]> {
   try {
     if (!(await lstat(folder)).isDirectory()) return [];
     const entries = await readdir(folder, { withFileTypes: true });
-    return entries.filter((entry) => entry.isDirectory() && WRITER.test(entry.name)).map(({ name }) => name);
+    return entries
+      .filter((entry) => entry.isDirectory() && isWriterFolder(entry.name))
+      .map(({ name }) => name);
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return [];
     throw error;

@@ -1,13 +1,11 @@
-import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { OPEN_FOLDER, PART_EXTENSION, WRITER_LOCK } from '../../core/archive.ts';
+import { isWriterFolder, OPEN_FOLDER, PART_EXTENSION, WRITER_LOCK } from '../../core/archive.ts';
 import type { SinkContext } from '../../core/sink.ts';
 import { unlessAborted } from '../../lib/abort.ts';
-import { isMissing } from '../../lib/durable.ts';
+import { listNames } from '../../lib/durable.ts';
 import { tryLock } from '../../lib/file-lock.ts';
 import { parseOptions } from './config.ts';
 import { FilesSink } from './sink.ts';
-import { isWriterFolder } from './open-folder.ts';
 
 /** A folder in which dead writers may have left unfinished files: an archive's own, or the spool of a store. */
 export interface AbandonedPlace {
@@ -40,22 +38,13 @@ export async function finishAbandoned(
 }
 
 async function hasAbandoned(root: string): Promise<boolean> {
-  for (const writer of await namesIn(join(root, OPEN_FOLDER))) {
+  for (const writer of await listNames(join(root, OPEN_FOLDER))) {
     const folder = join(root, OPEN_FOLDER, writer);
     if (!isWriterFolder(writer)) continue;
-    if (!(await namesIn(folder, true)).some((name) => name.endsWith(PART_EXTENSION))) continue;
+    if (!(await listNames(folder, true)).some((name) => name.endsWith(PART_EXTENSION))) continue;
     const lock = tryLock(join(folder, WRITER_LOCK));
     lock?.release();
     if (lock !== null) return true;
   }
   return false;
-}
-
-async function namesIn(folder: string, recursive = false): Promise<string[]> {
-  try {
-    return await readdir(folder, { recursive, encoding: 'utf8' });
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw error;
-  }
 }

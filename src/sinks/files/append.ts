@@ -8,7 +8,7 @@ import { ensureFolder, errorCode, NotFollowed } from '../../lib/durable.ts';
 import { sealedTypes } from '../../privacy/seal/sealer.ts';
 import type { ArchiveKeys } from './archive-keys.ts';
 import type { Lane, Lanes } from './lanes.ts';
-import type { OpenFolder } from './open-folder.ts';
+import type { OpenFolder } from './writer-folders.ts';
 import { Part, type BatchRecords } from './part.ts';
 import type { PartAnswers } from './part-answers.ts';
 import { explain } from './troubles.ts';

@@ -1,7 +1,7 @@
 import type { FileLine, NewManifestLine } from '../../core/archive-manifest.ts';
 import type { Compression } from '../../core/compression.ts';
 import type { JournalEvent } from '../../core/event.ts';
-import type { OpenFolder } from './open-folder.ts';
+import type { OpenFolder } from './writer-folders.ts';
 import type { Part, PartName } from './part.ts';
 
 /** Steps of finishing a part, each named after what has just become true. A crash between any two is mended at open. */

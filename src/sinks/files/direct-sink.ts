@@ -29,7 +29,7 @@ import { keepEvent } from './keep.ts';
 import { fileOf } from './part.ts';
 import { lineOf, PartStats } from './part-stats.ts';
 import { Partitioner } from './partition.ts';
-import { StoreArchive } from './store-archive.ts';
+import { ObjectArchive } from './object-archive.ts';
 import { codeOf, explain, waitOf } from './troubles.ts';
 
 const MIB = 2 ** 20;
@@ -72,7 +72,7 @@ export class DirectSink implements Sink {
   readonly #context: SinkContext;
   readonly #partitioner: Partitioner;
   readonly #keys: ArchiveKeys;
-  readonly #archive: StoreArchive;
+  readonly #archive: ObjectArchive;
   readonly #serial = new Serial();
   readonly #abort = new AbortController();
   #isOpen = false;
@@ -86,7 +86,7 @@ export class DirectSink implements Sink {
     this.#context = context;
     this.#partitioner = new Partitioner(options.partitionBy);
     this.#keys = new ArchiveKeys(options, context);
-    this.#archive = new StoreArchive(options.path, context, this.#abort.signal);
+    this.#archive = new ObjectArchive(options.path, context, this.#abort.signal);
   }
 
   /** @throws Error when the store cannot be used now; keys_unusable, keys_in_use or master_key_wrong with `encrypt` */

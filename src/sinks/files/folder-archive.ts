@@ -10,7 +10,7 @@ import { writeNew } from '../../lib/new-file.ts';
 import type { Archive, ArchivedFile, FinishedFile } from './archive.ts';
 import { compress } from './compress.ts';
 import { isThere } from './finished-files.ts';
-import type { OpenFolder } from './open-folder.ts';
+import type { OpenFolder } from './writer-folders.ts';
 import { fileOf, removePart, type Part, type PartName } from './part.ts';
 
 interface Opened {

@@ -7,6 +7,7 @@ import { eventOfRecord, parseHead, parseRecord } from '../../core/archive-record
 import { COMPRESSIONS, type Compression } from '../../core/compression.ts';
 import { isSealed, parseSealed, SEALED_TYPE, type RecordOpener } from '../../core/sealed-record.ts';
 import type { SinkContext } from '../../core/sink.ts';
+import { NEVER } from '../../lib/abort.ts';
 import { readPlain, syncFolder } from '../../lib/durable.ts';
 import { cutLines } from '../../lib/lines.ts';
 import { holeIn } from '../../lib/tail.ts';
@@ -15,7 +16,7 @@ import { stemOf } from './finished-files.ts';
 import { fileOf, Part, partPath, removePart, sentPath, type PartName } from './part.ts';
 import { PartStats } from './part-stats.ts';
 import { identityOf, type Identified } from './recovered-ids.ts';
-import { isLockFile } from './open-folder.ts';
+import { isLockFile } from './writer-folders.ts';
 
 /** A part found at open, mended. */
 export interface RecoveredPart {
@@ -147,7 +148,7 @@ async function leaveOutErased({ path, length, temporaryPath }: Part, reading: Re
         if (bytes !== null && readLine(bytes, reading)?.isErased !== true)
           yield Buffer.concat([bytes, LINE_BREAK]);
   };
-  await writeArchiveFile(temporaryPath, kept, 'none', new AbortController().signal, await stat(path));
+  await writeArchiveFile(temporaryPath, kept, 'none', NEVER, await stat(path));
   await rename(temporaryPath, path);
   await syncFolder(dirname(path));
 }

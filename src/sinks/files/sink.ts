@@ -28,13 +28,13 @@ import { FolderArchive } from './folder-archive.ts';
 import { HeldParts } from './held-parts.ts';
 import { keepEvent } from './keep.ts';
 import { Lanes } from './lanes.ts';
-import { OpenFolder } from './open-folder.ts';
+import { OpenFolder } from './writer-folders.ts';
 import { NOT_REMOVED, type Part } from './part.ts';
 import type { PartAnswers } from './part-answers.ts';
 import { Partitioner } from './partition.ts';
 import { recoverFolder, type RecoveredPart } from './recover.ts';
 import { RecoveredIds } from './recovered-ids.ts';
-import { StoreArchive } from './store-archive.ts';
+import { ObjectArchive } from './object-archive.ts';
 import { FolderTroubles, openError } from './troubles.ts';
 import { Watch } from './watch.ts';
 
@@ -119,7 +119,7 @@ export class FilesSink implements Sink {
       this.#mostWaiting = Number.POSITIVE_INFINITY;
     } else {
       this.#folder = new OpenFolder(resolve(spool), log);
-      this.#archive = new StoreArchive(path, context, this.#abort.signal);
+      this.#archive = new ObjectArchive(path, context, this.#abort.signal);
       this.#answers = new HeldParts(context, this.#troubles, compress === 'none');
       this.#mostWaiting = MOST_WAITING * rotate.bytes;
     }

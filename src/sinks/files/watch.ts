@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Lanes } from './lanes.ts';
-import type { OpenFolder } from './open-folder.ts';
+import type { OpenFolder } from './writer-folders.ts';
 import type { PartAnswers } from './part-answers.ts';
 import { explain, type FolderTroubles } from './troubles.ts';
 

@@ -99,13 +99,13 @@ const schema = z
       const of = (key: string): Report => at('targets', name, key);
       return {
         name,
-        url: urlOf(own.url, allowed, of('url')),
+        url: checkedUrl(own.url, allowed, of('url')),
         secrets: own.secrets === undefined ? shared.secrets : secretsOf(own.secrets, sign, of('secrets')),
         headers: { ...shared.headers, ...headersOf(own.headers, of('headers')) },
         tls: own.tls === undefined ? shared.tls : tlsOf(own.tls, of('tls')),
       };
     });
-    if (main !== null) found.push({ name: null, url: urlOf(main, allowed, at('url')), ...shared });
+    if (main !== null) found.push({ name: null, url: checkedUrl(main, allowed, at('url')), ...shared });
     if (found.length === 0) at('url')('must be set, or targets');
     return { ...options, allowed, targets: found };
   });
@@ -148,7 +148,7 @@ function networksOf(written: readonly string[], report: Report): BlockList {
   }
 }
 
-function urlOf(text: string, allowed: BlockList, report: Report): URL {
+function checkedUrl(text: string, allowed: BlockList, report: Report): URL {
   const to = URL.parse(text);
   if (to === null) {
     report('is not a URL');

@@ -1,4 +1,4 @@
-import { link, lstat, readdir, rename, unlink } from 'node:fs/promises';
+import { link, lstat, rename, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { keyProblem } from '../../core/place.ts';
 import {
@@ -13,6 +13,7 @@ import {
   ensureFolder,
   errorCode,
   isMissing,
+  listNames,
   makeFolder,
   openPlain,
   READ,
@@ -134,10 +135,7 @@ export class FolderStore implements ObjectStore {
   readonly purge: ObjectStore['purge'] = (key) =>
     this.#about(key, async () => {
       const path = await this.#safePath(key);
-      const names = await readdir(dirname(path)).catch((error: unknown) => {
-        if (isMissing(error)) return [];
-        throw error;
-      });
+      const names = await listNames(dirname(path));
       const left = names.filter((name) => isTemporaryOf(name, path));
       for (const name of left) await unlink(join(dirname(path), name));
       if (left.length > 0) await syncFolder(dirname(path));

@@ -1,5 +1,5 @@
 import type { API, Base, Connection as Socket } from '@platformatic/kafka';
-import { within } from '../../lib/abort.ts';
+import { NEVER, within } from '../../lib/abort.ts';
 import { clientOptions, quiet, type Connection } from './connection.ts';
 
 export type Kafka = typeof import('@platformatic/kafka');
@@ -11,8 +11,6 @@ interface Opened {
   readonly kafka: Kafka;
   readonly base: Base;
 }
-
-const NEVER = new AbortController().signal;
 
 /** The brokers of a cluster. Uses the package's connections, metadata and encodings, and none of its clients. */
 export class Brokers {

@@ -13,7 +13,7 @@ import type { ObjectStore } from '../../core/storage.ts';
 import { ignoreMissing } from '../../lib/durable.ts';
 import type { Archive, ArchivedFile, FinishedFile } from './archive.ts';
 import { factsOfSame, FinishedFiles, isThere } from './finished-files.ts';
-import type { OpenFolder } from './open-folder.ts';
+import type { OpenFolder } from './writer-folders.ts';
 import { fileOf, pathBeside, sentPath, syncFolderOf, type Part, type PartName } from './part.ts';
 
 /** A writer of the manifest, and its folder if that outlives the process. */
@@ -33,7 +33,7 @@ interface Opened {
  * An archive in an object store. Its parts are in a spool, a folder of this machine: a finished file is written beside its part, so
  * that each retry puts the same bytes. A part that has ended is renamed to `.sent`.
  */
-export class StoreArchive implements Archive {
+export class ObjectArchive implements Archive {
   readonly name: string;
   readonly #context: SinkContext;
   readonly #signal: AbortSignal;

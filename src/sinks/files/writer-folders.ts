@@ -2,12 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, lstat, readdir, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { ERASURE, OPEN_FOLDER, WRITER_LOCK } from '../../core/archive.ts';
+import { ERASURE, isWriterFolder, OPEN_FOLDER, WRITER_LOCK } from '../../core/archive.ts';
 import type { SinkLog } from '../../core/sink.ts';
 import { ensureFolder, identityOf, isMissing, makeFolder, syncFolder } from '../../lib/durable.ts';
 import { ownerOf, tryOwn, type FileLock } from '../../lib/file-lock.ts';
-
-const WRITER = /^[0-9a-f]{12}$/;
 
 /** A folder for unfinished files. Only the holder of the lock writes to it. */
 export interface WriterFolder {
@@ -97,7 +95,7 @@ export async function claimWriterFolders(root: string, log: SinkLog): Promise<Wr
   const claimed: WriterFolder[] = [];
   try {
     for (const entry of await readdir(parent, { withFileTypes: true })) {
-      if (!WRITER.test(entry.name)) continue;
+      if (!isWriterFolder(entry.name)) continue;
       if (!entry.isDirectory()) {
         log.warn({ path: join(parent, entry.name) }, 'not a folder; not followed');
         continue;
@@ -122,11 +120,6 @@ export async function claimWriterFolders(root: string, log: SinkLog): Promise<Wr
     throw error;
   }
   return claimed;
-}
-
-/** @param name below `OPEN_FOLDER` */
-export function isWriterFolder(name: string): boolean {
-  return WRITER.test(name);
 }
 
 /** True for the files of the lock, in the top level of a writer's folder. */
