@@ -50,7 +50,7 @@ export function erasureOf(
 
 async function eraseFrom(
   database: PostgresDatabase,
-  { name: table, owning }: OwnedTable,
+  table: OwnedTable,
   store: string,
   run: ErasureRun,
 ): Promise<void> {
@@ -59,29 +59,30 @@ async function eraseFrom(
   const count = (requests: readonly string[], rows: number): void => {
     for (const request of requests) removed[request] = (removed[request] ?? 0) + rows;
   };
-  const quoted = tableName(database.sql, table);
-  for (const ownership of await ownershipsIn(database, quoted, owning)) {
+  const { name, quoted } = table;
+  for (const ownership of await ownershipsIn(database, table)) {
     const requests = owners.of(ownership);
-    if (requests.length > 0) count(requests, await deleteOwned(database, quoted, owning, ownership));
+    if (requests.length > 0) count(requests, await deleteOwned(database, table, ownership));
   }
-  for await (const { ctid, team, bytes } of rowsWithoutUser(database, quoted, owning)) {
+  for await (const { ctid, team, bytes } of rowsWithoutUser(database, table)) {
     run.searched(bytes.length);
     const requests = owners.named(bytes, team);
     if (requests.length === 0) continue;
     await database.query(`DELETE FROM ${quoted} WHERE ctid = $1::tid`, [ctid]);
     count(requests, 1);
   }
-  const known = run.recorded.filter((item) => item.store === store && item.item === table);
+  const known = run.recorded.filter((item) => item.store === store && item.item === name);
   const fresh = Object.entries(removed).filter(([request]) => !known.some((item) => request in item.removed));
   if (fresh.length === 0) return;
-  const item = { store, item: table, removed: Object.fromEntries(fresh) };
+  const item = { store, item: name, removed: Object.fromEntries(fresh) };
   await run.record({ ...item, sha256_before: null, sha256_after: null });
 }
 
 interface OwnedTable {
   readonly name: string;
-  /** Those of its columns that say whose a row is. */
-  readonly owning: ReadonlySet<string>;
+  readonly quoted: string;
+  /** One of the columns that say whose a row is; NULL in a table without it. */
+  readonly column: (name: string) => string;
 }
 
 /** The tables of this ledger that have a column for the user, and that of pulls. */
@@ -97,21 +98,16 @@ async function tablesIn(database: PostgresDatabase): Promise<OwnedTable[]> {
      GROUP BY relname HAVING bool_or(attname = 'user_id') ORDER BY relname`,
     [database.sql.quote(database.sql.schema), PULLS],
   );
-  return rows.map(([name, columns]) => ({ name: String(name), owning: new Set(String(columns).split(',')) }));
+  return rows.map(([text, columns]) => {
+    const [name, owning] = [String(text), String(columns).split(',')];
+    const column = (one: string): string => (owning.includes(one) ? one : 'NULL::text');
+    return { name, quoted: tableName(database.sql, name), column };
+  });
 }
 
-/** The column, or NULL in a table without it. */
-function columnIn(owning: OwnedTable['owning'], name: string): string {
-  return owning.has(name) ? name : 'NULL::text';
-}
-
-async function ownershipsIn(
-  database: PostgresDatabase,
-  table: string,
-  owning: OwnedTable['owning'],
-): Promise<Ownership[]> {
-  const columns = ['team_id', 'user_id', 'client_user_id'].map((name) => columnIn(owning, name));
-  const rows = await database.query(`SELECT DISTINCT ${columns.join(', ')} FROM ${table}`);
+async function ownershipsIn(database: PostgresDatabase, table: OwnedTable): Promise<Ownership[]> {
+  const columns = ['team_id', 'user_id', 'client_user_id'].map(table.column);
+  const rows = await database.query(`SELECT DISTINCT ${columns.join(', ')} FROM ${table.quoted}`);
   return rows.map(([team, user, clientUser]) => ({
     team: textOf(team),
     user: textOf(user),
@@ -121,22 +117,21 @@ async function ownershipsIn(
 
 async function deleteOwned(
   database: PostgresDatabase,
-  table: string,
-  owning: OwnedTable['owning'],
+  { quoted, column }: OwnedTable,
   { team, user, clientUser }: Ownership,
 ): Promise<number> {
   const values: string[] = [];
   const same = (name: string, value: string | null): string => {
-    const column = columnIn(owning, name);
-    if (value === null) return `${column} IS NULL`;
+    const own = column(name);
+    if (value === null) return `${own} IS NULL`;
     values.push(value);
     const text = `$${values.length}`;
     // The index has the hash; two users can have the same one.
-    return `${hashed(column)} = ${hashed(text)} AND ${column} = ${text}`;
+    return `${hashed(own)} = ${hashed(text)} AND ${own} = ${text}`;
   };
   const where = [same('team_id', team), same('user_id', user), same('client_user_id', clientUser)];
   const rows = await database.query(
-    `WITH gone AS (DELETE FROM ${table} WHERE ${where.join(' AND ')} RETURNING 1) SELECT count(*) FROM gone`,
+    `WITH gone AS (DELETE FROM ${quoted} WHERE ${where.join(' AND ')} RETURNING 1) SELECT count(*) FROM gone`,
     values,
   );
   return Number(rows[0]?.[0]);
@@ -151,12 +146,11 @@ interface RowWithoutUser {
 
 async function* rowsWithoutUser(
   database: PostgresDatabase,
-  table: string,
-  owning: OwnedTable['owning'],
+  { quoted, column }: OwnedTable,
 ): AsyncGenerator<RowWithoutUser> {
   await database.run(
     `DECLARE unnamed_rows NO SCROLL CURSOR FOR
-     SELECT ctid::text, ${columnIn(owning, 'team_id')}, row_to_json(rows_)::text FROM ${table} AS rows_ WHERE user_id IS NULL`,
+     SELECT ctid::text, ${column('team_id')}, row_to_json(rows_)::text FROM ${quoted} AS rows_ WHERE user_id IS NULL`,
   );
   for (;;) {
     const rows = await database.query(`FETCH ${PIECE} FROM unnamed_rows`);
