@@ -93,11 +93,11 @@ export class Dispatcher {
     return least;
   }
 
-  /** Whether a sink accepts what it is sent. One that failed and is retried does not yet. */
+  /** As `Feed.isWell`; one that was in trouble when it was removed has to deliver something first. */
   isWell(name: string): boolean {
-    const status = this.#feeds.get(name)?.status();
-    if (status?.mode !== 'running' || status.lastError !== null) return false;
-    return status.delivered > 0 || !this.#wereInTrouble.has(name);
+    const feed = this.#feeds.get(name);
+    if (feed?.isWell !== true) return false;
+    return feed.status().delivered > 0 || !this.#wereInTrouble.has(name);
   }
 
   status(): readonly FeedStatus[] {

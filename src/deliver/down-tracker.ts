@@ -58,7 +58,7 @@ export class DownTracker {
     sums.tries += tries;
     sums.succeeded += succeeded;
     if (!this.#isDown) return;
-    if (succeeded > 0) this.#isBetter(now);
+    if (succeeded > 0) this.#noteBetter(now);
     if (this.#better === null) return;
     this.#better.tries += tries;
     this.#better.succeeded += succeeded;
@@ -75,7 +75,7 @@ export class DownTracker {
       if (isFailing) onChange((this.#isDown = true));
       return this.#isDown;
     }
-    if (!isWaiting) this.#isBetter(now);
+    if (!isWaiting) this.#noteBetter(now);
     if (this.#better === null) return true;
     const { since, until, tries, succeeded } = this.#better;
     const isOver = isFailing || (tries > 0 && succeeded <= tries * ENOUGH);
@@ -85,7 +85,12 @@ export class DownTracker {
     return this.#isDown;
   }
 
-  #isBetter(now: number): void {
+  /** While down: whether it has begun to succeed again. */
+  get isBetter(): boolean {
+    return this.#better !== null;
+  }
+
+  #noteBetter(now: number): void {
     this.#better ??= { since: now, until: now, tries: 0, succeeded: 0 };
     this.#better.until = now;
   }

@@ -1,6 +1,7 @@
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { TakenBack } from '../core/sink.ts';
 import { onAbort, orAborted, untilAborted } from '../lib/abort.ts';
+import { Steady } from '../lib/steady.ts';
 import { DownTracker } from './down-tracker.ts';
 import type {
   FeedEvents,
@@ -21,6 +22,9 @@ import { Waiters } from './waiters.ts';
 
 /** Milliseconds that a start waits for a sink that does not answer `open`; it then opens in the background. */
 const OPEN_WAIT = 5000;
+
+/** Milliseconds for which an error that comes and goes is shown after its end. */
+const ERROR_SHOWN_MS = 10_000;
 
 type FeedMode = 'opening' | 'running' | 'paused' | 'draining' | 'stopped';
 
@@ -60,7 +64,8 @@ export class Feed {
   #failures = 0;
   /** Times in a row that the sink has lost what it held. */
   #losses = 0;
-  #lastError: string | null = null;
+  /** The last error, until the sink accepts something. */
+  readonly #error: Steady<string>;
   /** Monotonic time of the last `send`. */
   #lastSend = Number.NEGATIVE_INFINITY;
   /** The next batch waits for more events. */
@@ -73,6 +78,7 @@ export class Feed {
     this.#options = options;
     this.#calls = new SinkCalls(options);
     const { clock, retry, downAfter = Infinity } = options;
+    this.#error = new Steady(clock, ERROR_SHOWN_MS);
     const { limits } = options.sink;
     const isInOrder = limits.inFlight === 1 && limits.batchBy === 'mixed';
     this.#pending = isInOrder ? new QueueInOrder(limits) : new QueuePerUser(limits);
@@ -111,7 +117,7 @@ export class Feed {
     this.#unsubscribe = () => ends.forEach((end) => end());
     const overdue = Promise.withResolvers<void>();
     const cancel = this.#options.clock.after(OPEN_WAIT, () => {
-      this.#lastError = `open has not answered within ${OPEN_WAIT / 1000}s`;
+      this.#error.begin(`open has not answered within ${OPEN_WAIT / 1000}s`);
       overdue.resolve();
     });
     this.#isStarting = this.#options.patient !== true;
@@ -168,15 +174,21 @@ export class Feed {
     return this.#progress.cursor;
   }
 
+  /** Whether the sink accepts what it is sent. One that failed and is retried does not yet. */
+  get isWell(): boolean {
+    return this.#shownMode === 'running' && this.#error.now === null;
+  }
+
   status(): FeedStatus {
+    const mode = this.#shownMode;
     return {
       sink: this.name,
-      mode: this.#shownMode,
+      mode,
       ...this.#progress.status(),
       inFlight: this.#inFlight.size,
       ...this.#sender.counts,
       dead: this.#sender.deadLetters.count,
-      lastError: this.#lastError,
+      lastError: this.#error.shown ?? (mode === 'down' ? this.#whyDown : null),
       troubles: this.#calls.troubles(),
       skipped: this.#calls.skipped(),
     };
@@ -186,6 +198,13 @@ export class Feed {
   get #shownMode(): FeedStatus['mode'] {
     if (this.#mode !== 'running' && this.#mode !== 'paused') return this.#mode;
     return this.#lookDown() ? 'down' : 'running';
+  }
+
+  /** Of a sink that is down without an error. */
+  get #whyDown(): string | null {
+    if (this.#down.isBetter)
+      return 'it delivers again, and is up when that has lasted for delivery.downAfter';
+    return this.#inFlight.size > 0 ? 'send has not answered yet' : null;
   }
 
   #lookDown(): boolean {
@@ -226,7 +245,7 @@ export class Feed {
     } catch (error) {
       if (error instanceof MillraceError && this.#isStarting) throw error;
       const reason = messageOf(error);
-      this.#lastError = reason;
+      this.#error.begin(reason);
       const retryInMs = Math.round(backoff(tries, retry));
       log.warn({ sink: name, error: reason, retryInMs }, 'sink did not open');
       clock.after(retryInMs, () => {
@@ -234,7 +253,7 @@ export class Feed {
       });
       return;
     }
-    this.#lastError = null;
+    this.#error.end();
     this.#enter('running');
     this.#pump();
   }
@@ -242,7 +261,7 @@ export class Feed {
   #enter(mode: FeedMode): void {
     if (this.#mode === 'stopped' || (this.#mode === 'draining' && mode !== 'stopped')) return;
     if (this.#mode !== mode) {
-      const fields = { sink: this.name, from: this.#mode, to: mode, error: this.#lastError };
+      const fields = { sink: this.name, from: this.#mode, to: mode, error: this.#error.now };
       if (mode === 'paused') this.#options.log.warn(fields, 'sink paused');
       else if (this.#mode === 'paused' && mode === 'running')
         this.#options.log.info(fields, 'sink is tried again');
@@ -300,16 +319,16 @@ export class Feed {
   }
 
   #answered(reason: string | null, hasProgressed: boolean): void {
-    if (reason !== null) this.#lastError = reason;
+    if (reason !== null) this.#error.begin(reason);
     if (!hasProgressed) return;
     this.#failures = 0;
-    this.#lastError = null;
+    this.#error.end();
   }
 
   #pause(reason: string, delayMs: number): void {
     // Calls side by side that fail together count as one failure.
     if (this.#mode !== 'paused') this.#failures += 1;
-    this.#lastError = reason;
+    this.#error.begin(reason);
     if (this.#mode === 'draining') {
       this.#enter('stopped');
       this.#wakeDrain();
@@ -349,7 +368,7 @@ export class Feed {
   }
 
   #wentUpOrDown(isDown: boolean): void {
-    const fields = { sink: this.name, error: this.#lastError };
+    const fields = { sink: this.name, error: this.#error.now };
     if (isDown) this.#options.log.error(fields, 'sink is down');
     else this.#options.log.info(fields, 'sink is up again');
   }

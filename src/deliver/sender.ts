@@ -24,12 +24,13 @@ export interface SenderParts {
 interface Retry {
   readonly item: Item;
   readonly delayMs: number;
+  readonly reason: string;
 }
 
 /** Sends batches of one sink, and settles, holds or retries each item by its result. */
 export class Sender {
   readonly deadLetters: DeadLetters;
-  /** Deliveries confirmed, and deliveries that had to be sent again. */
+  /** Deliveries confirmed, and deliveries that were sent and have to be sent again. */
   readonly counts = { delivered: 0, retried: 0 };
   readonly #parts: SenderParts;
   readonly #events: FeedEvents;
@@ -77,8 +78,8 @@ export class Sender {
     const held: { item: Item; until: Promise<void> }[] = [];
     const dead: { item: Item; code: string; reason: string }[] = [];
     const later: Retry[] = [];
-    /** The reason of the last retry. */
-    let reason: string | null = null;
+    /** Deliveries that were sent in vain, and the reason of the last one. Waiting for its turn is no error. */
+    const failed = { count: 0, reason: null as string | null };
     /** What the sink says is wrong with itself, and the longest wait it asked for. */
     let trouble = null as { reason: string; delayMs: number } | null;
     for (let at = 0; at < batch.length; at += 1) {
@@ -90,10 +91,11 @@ export class Sender {
       else if (retry.giveUpAfter > 0 && this.#ageOf(item) >= retry.giveUpAfter)
         dead.push({ item, code: 'gave_up', reason: result.reason });
       else {
-        ({ reason } = result);
+        const { reason, delayMs } = result;
+        if (result.untried !== true) [failed.count, failed.reason] = [failed.count + 1, reason];
         if (result.sink === true)
-          trouble = { reason, delayMs: Math.max(trouble?.delayMs ?? 0, result.delayMs ?? 0) };
-        later.push({ item, delayMs: result.delayMs ?? backoff(item.attempts, retry) });
+          trouble = { reason, delayMs: Math.max(trouble?.delayMs ?? 0, delayMs ?? 0) };
+        later.push({ item, delayMs: delayMs ?? backoff(item.attempts, retry), reason });
       }
     }
     for (const { item, code, reason: why } of dead) await this.deadLetters.add(item, code, why);
@@ -101,9 +103,9 @@ export class Sender {
     if (delivered.length > 0) observer?.delivered(name, delivered);
     if ('delivered' in journal)
       for (const { event, destination } of delivered) journal.delivered(name, event, destination);
-    for (const { item } of later) observer?.retried(name, item, reason);
+    for (const { item, reason } of later) observer?.retried(name, item, reason);
     this.counts.delivered += delivered.length;
-    this.counts.retried += later.length;
+    this.counts.retried += failed.count;
     const settled = dead.length === 0 ? delivered : [...delivered, ...dead.map(({ item }) => item)];
     for (const item of settled) progress.settle(item);
     for (const { item, until } of held) progress.hold(item, until);
@@ -111,7 +113,7 @@ export class Sender {
     this.#events.moved();
     if (trouble === null) {
       this.#scheduleRetries(later, done);
-      this.#events.answered(reason, done.length > 0);
+      this.#events.answered(failed.reason, done.length > 0);
       return;
     }
     // The pause of the sink is the wait; what was not settled goes first after it.

@@ -31,7 +31,8 @@ async function watched(sink: ScriptedSink) {
   };
   const after = (seconds: number): Promise<void> =>
     new Promise((resolve) => clock.after(seconds * SECOND, resolve));
-  return { put, pass, mode, after, cursor };
+  const why = (): unknown => dispatcher.status()[0]?.lastError;
+  return { put, pass, mode, after, cursor, why };
 }
 
 test('fault 53: a sink that never answers is down after a minute, and up once it has answered for a minute', async () => {
@@ -42,12 +43,14 @@ test('fault 53: a sink that never answers is down after a minute, and up once it
     await answer.promise;
     return send(batch);
   };
-  const { pass, put } = await watched(sink);
+  const { pass, put, why } = await watched(sink);
   put(5);
-  expect(await pass(59)).toEqual(['running']);
+  expect([await pass(59), why()]).toEqual([['running'], null]);
+  expect([await pass(2), why()]).toEqual([['down'], 'send has not answered yet']);
   expect(await pass(600)).toEqual(['down']);
   answer.resolve();
   expect(await pass(55, 1)).toEqual(['down']);
+  expect(why()).toMatch(/^it delivers again, and is up when/);
   expect(await pass(600, 1)).toEqual(['down', 'running']);
 });
 

@@ -268,3 +268,35 @@ test('a sink that cannot be started leaves no listener at the journal, nor does 
   await dispatcher.remove('a', AbortSignal.abort());
   expect(listeners.size).toBe(0);
 });
+
+test('an event that waits for its turn is no error and no retry', async () => {
+  const sink = new ScriptedSink(() => ({
+    status: 'retry',
+    reason: 'others first',
+    delayMs: 10,
+    untried: true,
+  }));
+  const { put, clock, dispatcher } = await feedOf(sink);
+  put(3);
+  await until(clock, () => sink.batches.length > 3);
+  expect(dispatcher.status()).toMatchObject([{ mode: 'running', lastError: null, retried: 0, waiting: 3 }]);
+});
+
+test('an error that comes and goes is shown all the time, and the sink is well in between', async () => {
+  const sink = new ScriptedSink((_, call) => (call % 2 === 0 ? DELIVERED : DOWN), {
+    batchCount: 1,
+    inFlight: 1,
+  });
+  const { put, clock, dispatcher } = await feedOf(sink);
+  const shown = (): unknown => dispatcher.status()[0]?.lastError;
+  put(1);
+  await until(clock, () => sink.taken.length === 1);
+  expect([shown(), dispatcher.isWell('a')]).toEqual([null, true]);
+  put(1);
+  await until(clock, () => sink.taken.length === 2);
+  expect([shown(), dispatcher.isWell('a')]).toEqual(['down', true]);
+  const end = clock.monotonic() + 10_000;
+  clock.after(10_000, () => undefined);
+  await until(clock, () => clock.monotonic() >= end);
+  expect(shown()).toBeNull();
+});

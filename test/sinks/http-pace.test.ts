@@ -135,6 +135,21 @@ describe('a target in trouble', () => {
     expect(context.lines.at(-1)).toMatchObject({ level: 'info', message: 'target works again' });
   });
 
+  test('is one trouble while it comes and goes, from its first time on', async () => {
+    const { endpoint, context, sink } = await scene(429, { concurrency: 1 });
+    const since = context.clock.now();
+    for (let round = 0; round < 4; round += 1) {
+      endpoint.reply = () => 429;
+      await sink.send(one, signal);
+      context.clock.advance(1000);
+      endpoint.reply = () => 204;
+      expect(await sink.send(one, signal)).toMatchObject([{ status: 'delivered' }]);
+      if (round > 1) expect(sink.troubles()).toMatchObject([{ since: since + 1000 }]);
+    }
+    context.clock.advance(30_000);
+    expect(sink.troubles()).toEqual([]);
+  });
+
   test('is tried by one of many, and what failed before counts once', async () => {
     const { endpoint, context, sink } = await scene(500);
     const gate = Promise.withResolvers<void>();

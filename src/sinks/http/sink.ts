@@ -101,7 +101,7 @@ export class HttpSink implements Sink {
     const target = this.#targets.get(destination);
     if (target === undefined) return this.#missing.answer(destination);
     const result = await target.post(event, signal);
-    const isSink = this.#isAlone && result.status === 'retry' && target.trouble !== null;
+    const isSink = this.#isAlone && result.status === 'retry' && target.isPaused;
     return isSink ? { ...result, sink: true } : result;
   }
 }

@@ -4,6 +4,7 @@ import type { JournalEvent } from '../../core/event.ts';
 import type { SendResult, SinkTrouble } from '../../core/sink.ts';
 import { onAbort, unlessAborted } from '../../lib/abort.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
+import { Steady } from '../../lib/steady.ts';
 import { ABORTED } from '../../vendors/failure.ts';
 import { checkedLookup, type Resolve } from './addresses.ts';
 import type { HttpOptions, TargetOptions } from './config.ts';
@@ -17,6 +18,8 @@ export const PATIENCE = 5000;
 const FAILURES = 5;
 /** Milliseconds of the first pause, and of the longest; each pause is twice as long as the one before. */
 const PAUSE = { first: 500, longest: 30_000 };
+/** Milliseconds for which a trouble that comes and goes is shown after its end. */
+const TROUBLE_SHOWN_MS = 30_000;
 /** Bytes of an answer's body that are read; the rest does not matter. */
 const ANSWER_BYTES = 64 * 1024;
 
@@ -55,7 +58,7 @@ export class Target {
   /** Pauses in a row; above 0 it is paused or probing. */
   #pauses = 0;
   #pausedUntil = 0;
-  #trouble: SinkTrouble | null = null;
+  readonly #trouble: Steady<SinkTrouble>;
 
   constructor(target: TargetOptions, options: HttpOptions, context: TargetContext) {
     const { concurrency, timeout, allowed } = options;
@@ -75,14 +78,21 @@ export class Target {
     });
     this.#turns = new Turns(options, PATIENCE, context.clock);
     this.#asked = getOrMake(ASKED, context.clock, () => new Map<string, AskedPause>());
+    this.#trouble = new Steady(context.clock, TROUBLE_SHOWN_MS);
     const asked = this.#asked.get(target.url.href);
     if (asked === undefined || asked.until <= context.clock.monotonic()) return;
-    [this.#pauses, this.#pausedUntil, this.#trouble] = [1, asked.until, asked.trouble];
+    [this.#pauses, this.#pausedUntil] = [1, asked.until];
+    this.#trouble.begin(asked.trouble);
     this.#turns.narrow = true;
   }
 
   get trouble(): SinkTrouble | null {
-    return this.#trouble;
+    return this.#trouble.shown;
+  }
+
+  /** Paused or probing. */
+  get isPaused(): boolean {
+    return this.#pauses > 0;
   }
 
   /** Posts one event, once it is its turn. */
@@ -127,8 +137,9 @@ export class Target {
   /** The result of an event while the target is paused; null while it is not. */
   #pause(): (SendResult & { readonly status: 'retry' }) | null {
     const left = this.#pausedUntil - this.#context.clock.monotonic();
-    if (left <= 0 || this.#trouble === null) return null;
-    return { status: 'retry', reason: this.#trouble.detail, delayMs: left };
+    const trouble = this.#trouble.now;
+    if (left <= 0 || trouble === null) return null;
+    return { status: 'retry', reason: trouble.detail, delayMs: left };
   }
 
   async #request(
@@ -167,8 +178,9 @@ export class Target {
   /** The one place that changes the mode. */
   #note(result: SendResult, throttles: boolean): void {
     if (result.status !== 'retry') {
-      if (this.#trouble !== null) this.#context.onChange(this.name, null);
-      [this.#failures, this.#pauses, this.#pausedUntil, this.#trouble] = [0, 0, 0, null];
+      if (this.isPaused) this.#context.onChange(this.name, null);
+      [this.#failures, this.#pauses, this.#pausedUntil] = [0, 0, 0];
+      this.#trouble.end();
       this.#turns.narrow = false;
       this.#asked.delete(this.#options.url.href);
       return;
@@ -179,11 +191,11 @@ export class Target {
     this.#pauses += 1;
     const { clock, onChange } = this.#context;
     this.#pausedUntil = clock.monotonic() + Math.max(own, throttles ? (result.delayMs ?? 0) : 0);
-    if (this.#trouble === null) onChange(this.name, result.reason);
-    const since = this.#trouble?.since ?? clock.now();
-    this.#trouble = { code: 'target_paused', detail: result.reason, since };
-    if (throttles)
-      this.#asked.set(this.#options.url.href, { until: this.#pausedUntil, trouble: this.#trouble });
+    if (this.#trouble.now === null) onChange(this.name, result.reason);
+    const since = this.#trouble.shown?.since ?? clock.now();
+    const trouble = { code: 'target_paused', detail: result.reason, since };
+    this.#trouble.begin(trouble);
+    if (throttles) this.#asked.set(this.#options.url.href, { until: this.#pausedUntil, trouble });
     this.#turns.narrow = true;
     this.#turns.dismiss();
   }
