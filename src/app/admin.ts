@@ -87,6 +87,7 @@ function receivingOf({ receiver, receipts, plan, meter }: RunningParts): Receivi
     connections: { open, max, evicted, dropped },
     refused: meter.refusals.lastHour(),
     refusedSince: meter.refusals.since(),
+    refusedLast: meter.refusals.last,
     signing: meter.signing(plan.value.config.signing.secrets.length),
     receipts: receipts?.status() ?? null,
   };

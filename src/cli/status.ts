@@ -6,6 +6,7 @@ import type { SinkTrouble } from '../core/sink.ts';
 import { aboutBytes, aboutDuration, formatDuration, parseDuration } from '../lib/units.ts';
 import type { Config, LoadedConfig } from '../config/config.ts';
 import { ownerFolder, readOwner } from '../journal/owner.ts';
+import { REFUSAL_ADVICE } from '../observe/metrics/refusal-log.ts';
 import { AdminClient } from './admin-client.ts';
 import { note, print, printResult, type Io, printTable } from './io.ts';
 import { commandOf, type OptionsOf, readBy, special } from './options.ts';
@@ -97,8 +98,8 @@ function report(io: Io, status: SystemStatus, config: Config): void {
     ...(pid === null ? [] : renderConfig(config)),
     ...(receiving === null ? [] : renderReceiving(receiving)),
     `journal      ${journal.path}: ${journal.events} events, ${aboutBytes(journal.bytes)} of ${aboutBytes(journal.maxBytes)}`,
-    `quarantine   ${journal.quarantined}`,
-    `dead letters ${journal.deadLetters}`,
+    `quarantine   ${setAside(journal.quarantined, 'quarantine')}`,
+    `dead letters ${setAside(journal.deadLetters, 'dead-letters')}`,
     ...(journal.damaged === 0 ? [] : [`damaged      ${journal.damaged} records in the journal`]),
     '',
   ];
@@ -129,15 +130,24 @@ function waiting({ journal, sinks }: SystemStatus): string[] {
   return [...new Set([...behind, ...busy])];
 }
 
+/** @param command that shows them */
+function setAside(count: number, command: string): string {
+  return count === 0 ? '0' : `${count}: millrace ${command} list`;
+}
+
 function renderReceiving(receiving: ReceivingStatus): string[] {
-  const { connections, refused, refusedSince, signing, receipts } = receiving;
+  const { connections, refused, refusedSince, refusedLast, signing, receipts } = receiving;
   const { open, max, evicted, dropped } = connections;
   const span =
     refusedSince === null ? 'in the last hour' : `since the start at ${new Date(refusedSince).toISOString()}`;
   const reasons = Object.entries(refused).map(([code, times]) => `${times} ${code}`);
+  if (reasons.length > 0 && refusedLast !== null)
+    reasons.push(`the last ${aboutDuration(Math.max(0, Date.now() - refusedLast))} ago`);
+  const advice = Object.keys(refused).flatMap((code) => REFUSAL_ADVICE[code] ?? []);
   return [
     `connections  ${open} of ${max}; ${evicted} idle ones closed to make room, ${dropped} rejected`,
     `refused      ${span}: ${reasons.length === 0 ? 'none' : reasons.join(', ')}`,
+    ...[...new Set(advice)].map((line) => `             ${line}`),
     ...renderSecrets(signing),
     ...(receipts === null ? [] : [renderReceipts(receipts)]),
   ];

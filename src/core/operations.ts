@@ -66,6 +66,8 @@ export interface ReceivingStatus {
   readonly refused: Readonly<Record<string, number>>;
   /** When the receiver started, if within that hour: milliseconds since the epoch. */
   readonly refusedSince: number | null;
+  /** When the last one was refused, in milliseconds since the epoch; null when none was since the start. */
+  readonly refusedLast: number | null;
   /** Null when receipts are off. */
   readonly receipts: ReceiptsStatus | null;
 }

@@ -61,7 +61,8 @@ export class Space {
     const bytes = this.bytes();
     if (bytes >= maxBytes) return `${path} has ${aboutBytes(bytes)} of at most ${aboutBytes(maxBytes)}`;
     const free = this.#free();
-    if (free < this.#reserve) return `the disk of ${path} has ${aboutBytes(free)} left`;
+    if (free < this.#reserve)
+      return `the disk of ${path} has ${aboutBytes(free)} left, and needs ${aboutBytes(this.#reserve)}`;
     if (Math.min(maxBytes - bytes, free - this.#reserve) >= PLENTY.bytes)
       this.#plentyUntil = this.#monotonic() + PLENTY.ms;
     return null;

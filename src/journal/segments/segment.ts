@@ -254,7 +254,7 @@ export function unlessShort<T>(path: string, write: () => T, undo?: () => void):
     if (!isFull && !NO_FILES.has(code)) throw error;
     undo?.();
     const detail = isFull
-      ? `no space left for ${path}`
+      ? `the disk is full: no space left for ${path}`
       : `too many open files for ${path}: raise ulimit -n (LimitNOFILE= of the service)`;
     throw new MillraceError('journal_full', detail, { cause: error });
   }

@@ -9,8 +9,10 @@ const EVERY_MS = 60_000;
 const NOT_LOGGED: ReadonlySet<string> = new Set(['not_found', 'method_not_allowed', 'shutting_down']);
 
 const CLOCK = 'if these are genuine, set the clock of this machine by NTP (timedatectl shows it)';
-/** What to do, by code. */
-const ADVICE: Readonly<Record<string, string>> = {
+/** What to do about refused deliveries, by code. */
+export const REFUSAL_ADVICE: Readonly<Record<string, string>> = {
+  signature_invalid:
+    'if these are genuine, the secret was changed at the service: put the new one in front of signing.secrets, and reload',
   timestamp_too_old: `${CLOCK}, or look for a proxy that holds requests back`,
   timestamp_too_new: CLOCK,
   address_over_budget:
@@ -56,7 +58,7 @@ export class RefusalLog {
   #write(): void {
     const { total: refused } = this.#gathered;
     const codes = Object.fromEntries(this.#gathered);
-    const advice = Object.keys(codes).flatMap((code) => ADVICE[code] ?? []);
+    const advice = Object.keys(codes).flatMap((code) => REFUSAL_ADVICE[code] ?? []);
     const fields = { refused, codes, last: this.#detail, ...(advice.length === 0 ? {} : { advice }) };
     this.#gathered = new Tally();
     this.#log.warn(fields, 'deliveries refused');

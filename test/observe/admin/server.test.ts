@@ -42,6 +42,7 @@ async function start({
         receipts: null,
         refused: {},
         refusedSince: null,
+        refusedLast: null,
         signing: { since: 0, secrets: [] },
       }),
       earlier: () => [],

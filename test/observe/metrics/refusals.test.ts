@@ -24,7 +24,9 @@ test('refusals are counted by reason for an hour, the most frequent first', () =
 test('in the first hour after a start they are counted since the start, and that is said', () => {
   let now = 5000;
   const refusals = new Refusals({ monotonic: () => now, now: () => 1e12 });
-  expect(refusals.since()).toBe(1e12);
+  expect([refusals.since(), refusals.last]).toEqual([1e12, null]);
+  refusals.add('signature_invalid');
+  expect(refusals.last).toBe(1e12);
   now += 3_600_000;
   expect(refusals.since()).toBeNull();
 });
@@ -37,7 +39,12 @@ test('the log says at once that deliveries are refused, then one line a minute w
   log.add('timestamp_too_old', 'signed too long ago');
   log.add('not_found', 'there is nothing at this path');
   expect(lines).toEqual([
-    { refused: 1, codes: { signature_invalid: 1 }, last: 'no signature matches any secret' },
+    {
+      refused: 1,
+      codes: { signature_invalid: 1 },
+      last: 'no signature matches any secret',
+      advice: [expect.stringContaining('the secret was changed at the service')],
+    },
   ]);
   clock.advance(MINUTE);
   expect(lines.slice(1)).toEqual([
@@ -45,7 +52,10 @@ test('the log says at once that deliveries are refused, then one line a minute w
       refused: 1000,
       codes: { signature_invalid: 999, timestamp_too_old: 1 },
       last: 'signed too long ago',
-      advice: [expect.stringContaining('set the clock of this machine')],
+      advice: [
+        expect.stringContaining('the secret was changed at the service'),
+        expect.stringContaining('set the clock of this machine'),
+      ],
     },
   ]);
   // A minute without any is silent, and the next one is logged at once again.
