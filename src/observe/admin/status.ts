@@ -170,7 +170,7 @@ export class Status {
   async #consoleState(since: number, after: number): Promise<object> {
     const { meter, plan, clock, activities, receiver } = this.#options;
     const { config } = plan.value;
-    const { journal, sinks, receiving } = await this.#currentStatus();
+    const { journal, sinks, receiving, earlier } = await this.#currentStatus();
     return {
       now: clock.now(),
       startedAt: meter.startedAt,
@@ -182,6 +182,7 @@ export class Status {
       state: receiver.state,
       reloads: meter.reloads,
       receiving,
+      earlier,
       totals: {
         accepted: meter.accepted,
         duplicates: meter.duplicates,

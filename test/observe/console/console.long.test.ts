@@ -4,6 +4,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { madeUpEvent } from '../../../src/sandbox/made-up-events.ts';
 import { eventOf, userId } from '../../privacy/erase/support.ts';
+import { startEndpoint } from '../../sinks/http-support.ts';
 import { Place } from '../../support/place.ts';
 import { skipped } from '../../support/requirements.ts';
 import { until } from '../../support/until.ts';
@@ -252,6 +253,33 @@ describe.skipIf(LACK !== null)(`the console in a browser${skipped(LACK)}`, () =>
     await says(page, '#state', 'No answer');
     await says(page, '#banners', /^The receiver does not answer since/);
     expect(await page.title()).toBe('No answer – millrace');
+  });
+
+  test('a sink that is paused, and a full journal, stand at the top as status says them, until they are over', async () => {
+    const endpoint = await startEndpoint();
+    endpoint.reply = () => 503;
+    const { receiver, place } = await start(['open'], {
+      journal: { maxBytes: '4MiB' },
+      sinks: { far: { type: 'http', url: endpoint.url('/'), sign: 'none', privateNetworks: ['127.0.0.1'] } },
+      routes: [{ match: '*', to: 'far' }],
+    });
+    const { page, complaints } = await openPage(browser, receiver);
+    const padding = Buffer.alloc(200_000, 0x20);
+    let n = 0;
+    const post = async (): Promise<number> => {
+      const { id, body } = madeUpEvent((n += 1));
+      return (await receiver.post(Buffer.concat([body, padding]), { id })).status;
+    };
+    await until('a full journal', async () => (await post()) === 503);
+    const [, line = ''] = /^ {2}(.+ of at most 4 MiB)$/m.exec(await place.ok('status')) ?? [];
+    await says(page, '#banners', /^The journal accepts nothing: journal_full since .*Sink far is /);
+    await until(line, async () => (await page.locator('#banners').textContent())?.includes(line));
+    await says(page, '#banners', /answered 503/);
+    await says(page, '#state', 'Not ready');
+    endpoint.reply = () => 204;
+    await says(page, '#state', 'Ready');
+    await says(page, '#banners', '');
+    expect(complaints).toEqual([]);
   });
 
   test('the list stands still while it is paused, by key or button', async () => {

@@ -5,7 +5,7 @@ import { RecentEvents } from './events.js';
 import { Files } from './files.js';
 import * as format from './format.js';
 import { DEAD_LETTERS, SetAside, QUARANTINE } from './set-aside.js';
-import { showActivities, showReceiving, showRoutes, showSinks, showTiles } from './overview.js';
+import { bannersOf, showActivities, showReceiving, showRoutes, showSinks, showTiles } from './overview.js';
 import { Erasures } from './erasure.js';
 import { Replays } from './replay.js';
 import { Schema } from './schema.js';
@@ -124,31 +124,10 @@ function showConnection() {
 }
 
 function showBanners() {
-  const banners = [];
-  if (failure !== null) {
-    const since = answered === null ? '' : ` since ${format.clock(answered)}`;
-    banners.push(['bad', `The receiver does not answer${since}; the console keeps trying.`, failure.message]);
-  }
-  if (failure === null && latest?.reloads.error) {
-    banners.push([
-      'warn',
-      'The changed config could not be used; the previous one stays in force.',
-      latest.reloads.error,
-    ]);
-  }
-  if (failure === null && latest?.journal.damaged > 0) {
-    const what = `${format.plural(latest.journal.damaged, 'record')} of the journal`;
-    banners.push([
-      'bad',
-      `Damaged: ${what}.`,
-      'What could be read of them is in quarantine. Check the disk.',
-    ]);
-  }
-  for (const sink of failure === null ? (latest?.sinks ?? []) : []) {
-    if (sink.mode !== 'down' && sink.mode !== 'opening') continue;
-    const doing = sink.mode === 'down' ? 'is down; its events wait in the journal' : 'cannot be opened yet';
-    banners.push(['warn', `Sink ${sink.sink} ${doing}.`, sink.lastError ?? '']);
-  }
+  const since = answered === null ? '' : ` since ${format.clock(answered)}`;
+  const lost = `The receiver does not answer${since}; the console keeps trying.`;
+  const banners =
+    failure !== null ? [['bad', lost, failure.message]] : latest === null ? [] : bannersOf(latest);
   const text = JSON.stringify(banners);
   const box = byId('banners');
   // Screen readers would read a replaced alert each second.

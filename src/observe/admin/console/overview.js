@@ -43,7 +43,7 @@ export function showTiles(state, history) {
 }
 
 /** Connections and refusals. */
-export function showReceiving({ connections, refused, refusedSince }) {
+export function showReceiving({ connections, refused, refusedSince, refusedLast }) {
   const reasons = Object.entries(refused);
   count(
     'tile-refused',
@@ -54,7 +54,9 @@ export function showReceiving({ connections, refused, refusedSince }) {
       ? 'none'
       : reasons.map(([code, times]) => `${format.count(times)}\u00a0${code}`).join(', ');
   const since = refusedSince === null ? '' : `; since the start at ${format.moment(refusedSince)}`;
-  setText(byId('tile-refused-note'), `${counted}${since}`);
+  const last =
+    reasons.length === 0 || refusedLast === null ? '' : `; the last at ${format.moment(refusedLast)}`;
+  setText(byId('tile-refused-note'), `${counted}${since}${last}`);
   const { open, max, evicted, dropped } = connections;
   setText(byId('tile-connections'), format.count(open));
   setClass(byId('tile-connections'), 'attention', dropped > 0);
@@ -68,6 +70,55 @@ export function showReceiving({ connections, refused, refusedSince }) {
 function count(id, value) {
   setText(byId(id), format.count(value));
   setClass(byId(id), 'attention', value !== 0);
+}
+
+const DOING = {
+  down: 'is down; its events wait in the journal',
+  opening: 'cannot be opened yet',
+  stopped: 'is stopped',
+};
+
+/** A banner for each trouble. */
+function troubles(tone, what, all) {
+  return all.map(({ code, detail, since }) => [
+    tone,
+    `${what}: ${code} since ${format.moment(since)}.`,
+    detail,
+  ]);
+}
+
+/** What is wrong, as `millrace status` says it: tone, title and detail of each. */
+export function bannersOf({ ready, state, reloads, receiving, journal, earlier, sinks }) {
+  const banners = troubles('bad', 'The journal accepts nothing', journal.troubles ?? []);
+  if (!ready && state === 'listening' && banners.length === 0)
+    banners.push(['bad', 'Deliveries are refused.', 'Events wait for a sink, or a required sink opens.']);
+  if (reloads.error !== null)
+    banners.push([
+      'warn',
+      'The changed config could not be used; the previous one stays in force.',
+      reloads.error,
+    ]);
+  if (journal.damaged > 0)
+    banners.push([
+      'bad',
+      `Damaged: ${format.plural(journal.damaged, 'record')} of the journal.`,
+      'What could be read of them is in quarantine. Check the disk.',
+    ]);
+  const behind = receiving?.receipts?.behindSince ?? null;
+  if (behind !== null)
+    banners.push([
+      'warn',
+      `No receipts are given since ${format.moment(behind)}.`,
+      'Their log cannot be written.',
+    ]);
+  for (const { sink, mode, lastError, troubles: own } of sinks) {
+    const details = own.map(({ detail }) => detail);
+    const error = lastError === null || details.includes(lastError) ? [] : [lastError];
+    if (mode in DOING)
+      banners.push(['warn', `Sink ${sink} ${DOING[mode]}.`, [...error, ...details].join('\n')]);
+    else banners.push(...troubles('warn', `Sink ${sink} is in trouble`, own));
+  }
+  return [...banners, ...troubles('warn', 'An earlier archive', earlier)];
 }
 
 const MODES = {
@@ -114,7 +165,9 @@ function createSink(first) {
       const inTrouble = sink.troubles.length > 0;
       const [label, tone] = inTrouble ? [`${mode}, in trouble`, 'bad'] : [mode, modeTone];
       const wrong = [
-        ...(sink.lastError === null ? [] : [sink.lastError]),
+        ...(sink.lastError === null || sink.troubles.some(({ detail }) => detail === sink.lastError)
+          ? []
+          : [sink.lastError]),
         ...sink.troubles.map(({ code, detail, since }) => `${code} since ${format.moment(since)}: ${detail}`),
       ];
       setText(
