@@ -237,6 +237,12 @@ const CASES: readonly AlertCase[] = [
     summary: 'a puts events in quarantine: team_missing',
   },
   {
+    alert: 'MillraceNewType',
+    series: { 'millrace_schema_first_seen_total{what="type"}': '0x5 1x200' },
+    minutes: [5, 8, 70],
+    summary: 'a has received an event type for the first time',
+  },
+  {
     alert: 'MillraceSignaturesRefused',
     series: { [outcome('accepted')]: '0+10x300', [outcome('signature_invalid')]: '0x5 5+5x30 155x300' },
     minutes: [10, 25, 60],
