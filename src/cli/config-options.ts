@@ -1,5 +1,6 @@
 import type { LoadedConfig, ResolvedConfig, Config } from '../config/config.ts';
 import { loadConfig, resolveConfig, salvageConfig } from '../config/load.ts';
+import { unknownPrefixes } from '../config/routes.ts';
 import { MillraceError } from '../core/errors.ts';
 import { type Io, note } from './io.ts';
 import { existsSync } from 'node:fs';
@@ -45,6 +46,20 @@ export async function withRedactions(loaded: LoadedConfig, io: Io): Promise<Load
 /** As `configOf`, with the descriptions of its sinks. */
 export function resolvedConfigOf({ config: file }: ConfigFlags, io: Io): Promise<ResolvedConfig> {
   return resolveConfig({ file, env: io.env, lenient: true });
+}
+
+/** Warnings for prefixes that are probably mistyped, without those of types that the running receiver has seen. */
+export async function prefixWarnings(config: Config): Promise<readonly string[]> {
+  const warnings = unknownPrefixes(config.routes);
+  if (warnings.length === 0) return warnings;
+  // Loaded late, because most configs have none.
+  const { AdminClient } = await import('./admin-client.ts');
+  const report = AdminClient.of(config)?.operations().schema();
+  const { types } = (await report?.catch(() => undefined)) ?? { types: [] };
+  return unknownPrefixes(
+    config.routes,
+    types.map(({ type }) => type),
+  );
 }
 
 /** Config of `millrace dev` in its default folder. */

@@ -4,9 +4,8 @@ import type { Config } from '../config/config.ts';
 import { explain, type ExplainedEvent, renderExplanation } from '../deliver/routes/explain.ts';
 import { compileRoutes } from '../deliver/routes/table.ts';
 import { unknownNames } from '../config/redactions.ts';
-import { unknownPrefixes } from '../config/routes.ts';
 import { note, printReport, usageError, type Io } from './io.ts';
-import { CONFIG, configOf, withRedactions } from './config-options.ts';
+import { CONFIG, configOf, prefixWarnings, withRedactions } from './config-options.ts';
 import { commandOf, type OptionsOf, readAs } from './options.ts';
 
 const HELP = `
@@ -41,7 +40,7 @@ export function routeCommand(io: Io): Command {
         ...(options.event === undefined ? [] : [readEvent(options.event, config.envelope)]),
       ];
       const results = subjects.map((subject) => explain(table, subject));
-      for (const warning of [...warnings, ...unknownNames(config.routes), ...unknownPrefixes(config.routes)])
+      for (const warning of [...warnings, ...unknownNames(config.routes), ...(await prefixWarnings(config))])
         note(io, `warning: ${warning}`);
       printReport(io, options, { results }, () => results.map(renderExplanation).join('\n\n'));
     });

@@ -36,7 +36,7 @@ test.each(BREAK)(
   },
 );
 
-test('a reload warns of a prefix that looks like a documented one, but not when such a type was seen', async () => {
+test('a reload, check and route warn of a prefix that looks like a documented one, but not when such a type was seen', async () => {
   const place = await Place.make();
   const receiver = await place.start();
   await receiver.send(1, 0, 'labtests.made.up');
@@ -44,4 +44,14 @@ test('a reload warns of a prefix that looks like a documented one, but not when 
   expect(await receiver.reload()).toMatchObject({ msg: 'reloaded' });
   expect(receiver.stderr).toContain('did you mean \\"daily.\\"?');
   expect(receiver.stderr).not.toContain('did you mean \\"labtest.\\"?');
+  const commands = [['check'], ['route', 'labtests.made.up']];
+  for (const args of commands) {
+    const { stderr } = await place.run(...args);
+    expect(stderr, args[0]).toContain('did you mean "daily."?');
+    expect(stderr, args[0]).not.toContain('did you mean "labtest."?');
+  }
+  // Without a receiver to ask, they warn of both.
+  await receiver.stop();
+  for (const args of commands)
+    expect((await place.run(...args)).stderr, args[0]).toContain('did you mean "labtest."?');
 });

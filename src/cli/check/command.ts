@@ -3,11 +3,10 @@ import { stringify } from 'yaml';
 import type { LoadedConfig } from '../../config/config.ts';
 import { changedKeys, printable } from '../../config/print.ts';
 import { unknownNames } from '../../config/redactions.ts';
-import { unknownPrefixes } from '../../config/routes.ts';
 import { EXIT } from '../../core/errors.ts';
 import { renderRoutes } from '../../deliver/routes/explain.ts';
 import { createVerifier } from '../../receive/verify/registry.ts';
-import { CONFIG, resolvedConfigOf } from '../config-options.ts';
+import { CONFIG, prefixWarnings, resolvedConfigOf } from '../config-options.ts';
 import { type Io, note, plural, print, printReport, usageError } from '../io.ts';
 import { commandOf, type OptionsOf } from '../options.ts';
 
@@ -54,7 +53,7 @@ export function checkCommand(io: Io): Command {
         ...loaded.warnings,
         ...(io.envWarnings?.() ?? []),
         ...unknownNames(checked.routes),
-        ...unknownPrefixes(checked.routes),
+        ...(await prefixWarnings(checked)),
       ];
       // Loaded late, because the tables are large.
       if (checked.tables.length > 0)
