@@ -9,7 +9,8 @@ const HOUR = MINUTES * MINUTE;
 export class Refusals {
   readonly #clock: Pick<Clock, 'monotonic' | 'now'>;
   readonly #began: { readonly at: number; readonly monotonic: number };
-  #last: number | null = null;
+  /** When the last one was, in milliseconds since the epoch; null without any since the start. */
+  last: number | null = null;
   /** Oldest first, without empty minutes. */
   #minutes: { readonly minute: number; readonly codes: Tally }[] = [];
 
@@ -20,7 +21,7 @@ export class Refusals {
 
   add(code: string): void {
     const minute = this.#now();
-    this.#last = this.#clock.now();
+    this.last = this.#clock.now();
     let last = this.#minutes.at(-1);
     if (last?.minute !== minute) {
       this.#forget(minute);
@@ -41,11 +42,6 @@ export class Refusals {
   /** Start of counting, in milliseconds since the epoch, when it is less than an hour ago; else null. */
   since(): number | null {
     return this.#clock.monotonic() - this.#began.monotonic < HOUR ? this.#began.at : null;
-  }
-
-  /** When the last one was, in milliseconds since the epoch; null without any since the start. */
-  get last(): number | null {
-    return this.#last;
   }
 
   #now(): number {
