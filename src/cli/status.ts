@@ -6,7 +6,7 @@ import type { SinkTrouble } from '../core/sink.ts';
 import { aboutBytes, aboutDuration, formatDuration, parseDuration } from '../lib/units.ts';
 import type { Config, LoadedConfig } from '../config/config.ts';
 import { ownerFolder, readOwner } from '../journal/owner.ts';
-import { REFUSAL_ADVICE } from '../observe/metrics/refusal-log.ts';
+import { adviceOn } from '../observe/metrics/refusal-log.ts';
 import { AdminClient } from './admin-client.ts';
 import { note, print, printResult, type Io, printTable } from './io.ts';
 import { commandOf, type OptionsOf, readBy, special } from './options.ts';
@@ -141,16 +141,18 @@ function renderReceiving(receiving: ReceivingStatus): string[] {
   const span =
     refusedSince === null ? 'in the last hour' : `since the start at ${new Date(refusedSince).toISOString()}`;
   const reasons = Object.entries(refused).map(([code, times]) => `${times} ${code}`);
-  if (reasons.length > 0 && refusedLast !== null)
-    reasons.push(`the last ${aboutDuration(Math.max(0, Date.now() - refusedLast))} ago`);
-  const advice = Object.keys(refused).flatMap((code) => REFUSAL_ADVICE[code] ?? []);
+  const more = reasons.length === 0 ? [] : [...renderLast(refusedLast), ...adviceOn(refused)];
   return [
     `connections  ${open} of ${max}; ${evicted} idle ones closed to make room, ${dropped} rejected`,
     `refused      ${span}: ${reasons.length === 0 ? 'none' : reasons.join(', ')}`,
-    ...[...new Set(advice)].map((line) => `             ${line}`),
+    ...more.map((line) => `             ${line}`),
     ...renderSecrets(signing),
     ...(receipts === null ? [] : [renderReceipts(receipts)]),
   ];
+}
+
+function renderLast(at: number | null): string[] {
+  return at === null ? [] : [`the last ${aboutDuration(Math.max(0, Date.now() - at))} ago`];
 }
 
 function renderReceipts({ origin, entries, waiting: unsigned, behindSince }: ReceiptsStatus): string {

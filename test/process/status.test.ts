@@ -11,7 +11,7 @@ test('status says what to do: about refused deliveries, since when, and about wh
   await receiver.post(Buffer.from('{"made_up":'), { id: 'msg_invalid' });
   const said = await place.ok('status');
   expect(said).toMatch(
-    /refused +since the start at .*: 1 signature_invalid, the last \d+s ago\n +if these are genuine/,
+    /refused +since the start at .*: 1 signature_invalid\n +the last \d+s ago\n +if these are genuine/,
   );
   expect(said).toMatch(/quarantine +1: millrace quarantine list\n/);
   expect(said).toMatch(/dead letters 0\n/);

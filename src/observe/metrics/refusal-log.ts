@@ -9,8 +9,8 @@ const EVERY_MS = 60_000;
 const NOT_LOGGED: ReadonlySet<string> = new Set(['not_found', 'method_not_allowed', 'shutting_down']);
 
 const CLOCK = 'if these are genuine, set the clock of this machine by NTP (timedatectl shows it)';
-/** What to do about refused deliveries, by code. */
-export const REFUSAL_ADVICE: Readonly<Record<string, string>> = {
+/** What to do, by code. */
+const ADVICE: Readonly<Record<string, string>> = {
   signature_invalid:
     'if these are genuine, the secret was changed at the service: put the new one in front of signing.secrets, and reload',
   timestamp_too_old: `${CLOCK}, or look for a proxy that holds requests back`,
@@ -18,6 +18,11 @@ export const REFUSAL_ADVICE: Readonly<Record<string, string>> = {
   address_over_budget:
     'if these are genuine, set server.trustedProxies to the number of proxies in front, or raise server.unverifiedBytes',
 };
+
+/** What to do about refused deliveries. @param codes of their answers */
+export function adviceOn(codes: Readonly<Record<string, number>>): readonly string[] {
+  return Object.keys(codes).flatMap((code) => ADVICE[code] ?? []);
+}
 
 /** Logs refused deliveries: the first at once, then a summary at most once a minute. */
 export class RefusalLog {
@@ -58,7 +63,7 @@ export class RefusalLog {
   #write(): void {
     const { total: refused } = this.#gathered;
     const codes = Object.fromEntries(this.#gathered);
-    const advice = Object.keys(codes).flatMap((code) => REFUSAL_ADVICE[code] ?? []);
+    const advice = adviceOn(codes);
     const fields = { refused, codes, last: this.#detail, ...(advice.length === 0 ? {} : { advice }) };
     this.#gathered = new Tally();
     this.#log.warn(fields, 'deliveries refused');
