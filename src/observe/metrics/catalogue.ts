@@ -182,7 +182,7 @@ const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
     ({ delivered }) => delivered,
   ),
   millrace_sink_retries_total: sinkCounter(
-    'Deliveries that must be retried. Restarts at 0 when a reload replaces the sink.',
+    'Deliveries that were sent in vain, and are sent again. Restarts at 0 when a reload replaces the sink.',
     ({ retried }) => retried,
   ),
   millrace_sink_dead_letters_total: counter(
