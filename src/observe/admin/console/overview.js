@@ -78,6 +78,11 @@ const DOING = {
   stopped: 'is stopped',
 };
 
+/** The last error, unless a trouble says the same. */
+function errorsOf({ lastError, troubles: own }) {
+  return lastError === null || own.some(({ detail }) => detail === lastError) ? [] : [lastError];
+}
+
 /** A banner for each trouble. */
 function troubles(tone, what, all) {
   return all.map(({ code, detail, since }) => [
@@ -111,12 +116,11 @@ export function bannersOf({ ready, state, reloads, receiving, journal, earlier, 
       `No receipts are given since ${format.moment(behind)}.`,
       'Their log cannot be written.',
     ]);
-  for (const { sink, mode, lastError, troubles: own } of sinks) {
-    const details = own.map(({ detail }) => detail);
-    const error = lastError === null || details.includes(lastError) ? [] : [lastError];
-    if (mode in DOING)
-      banners.push(['warn', `Sink ${sink} ${DOING[mode]}.`, [...error, ...details].join('\n')]);
-    else banners.push(...troubles('warn', `Sink ${sink} is in trouble`, own));
+  for (const sink of sinks) {
+    const details = [...errorsOf(sink), ...sink.troubles.map(({ detail }) => detail)];
+    if (sink.mode in DOING)
+      banners.push(['warn', `Sink ${sink.sink} ${DOING[sink.mode]}.`, details.join('\n')]);
+    else banners.push(...troubles('warn', `Sink ${sink.sink} is in trouble`, sink.troubles));
   }
   return [...banners, ...troubles('warn', 'An earlier archive', earlier)];
 }
@@ -165,9 +169,7 @@ function createSink(first) {
       const inTrouble = sink.troubles.length > 0;
       const [label, tone] = inTrouble ? [`${mode}, in trouble`, 'bad'] : [mode, modeTone];
       const wrong = [
-        ...(sink.lastError === null || sink.troubles.some(({ detail }) => detail === sink.lastError)
-          ? []
-          : [sink.lastError]),
+        ...errorsOf(sink),
         ...sink.troubles.map(({ code, detail, since }) => `${code} since ${format.moment(since)}: ${detail}`),
       ];
       setText(
