@@ -139,7 +139,7 @@ function showBanners() {
         'div',
         { class: `banner ${tone}` },
         h('b', { text: title }),
-        h('span', { class: 'wrap', text: detail }),
+        h('span', { class: 'wrap lines', text: detail }),
       ),
     ),
   );
