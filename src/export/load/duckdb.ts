@@ -37,8 +37,11 @@ export class DuckDBDatabase implements Database {
     this.#rows = rows;
   }
 
-  /** @throws MillraceError usage where DuckDB is not installed; database_in_use, database_refused */
-  static async open(file: string): Promise<DuckDBDatabase> {
+  /**
+   * @param access `read` makes no file and changes none
+   * @throws MillraceError usage where DuckDB is not installed; database_in_use, database_refused
+   */
+  static async open(file: string, access: 'read' | 'write' = 'write'): Promise<DuckDBDatabase> {
     const { DuckDBInstance } = await import('@duckdb/node-api').catch((error: unknown) => {
       throw new MillraceError(
         'usage',
@@ -49,7 +52,8 @@ export class DuckDBDatabase implements Database {
       );
     });
     try {
-      const instance = await DuckDBInstance.create(file);
+      const mode = access === 'read' ? { access_mode: 'READ_ONLY' } : {};
+      const instance = await DuckDBInstance.create(file, mode);
       const connection = await instance.connect();
       const [[path] = []] = (await connection.runAndReadAll(OWN_FILE)).getRows();
       // DuckDB opens other files as tables of a database in memory.
@@ -63,7 +67,7 @@ export class DuckDBDatabase implements Database {
       await connection.run('SET enable_external_file_cache = false');
       const rows = `${file}.loading.parquet`;
       // A run that was killed leaves rows there.
-      await rm(rows, { force: true });
+      if (access === 'write') await rm(rows, { force: true });
       return new DuckDBDatabase(instance, connection, rows);
     } catch (error) {
       const code = /lock/i.test(messageOf(error)) ? 'database_in_use' : 'database_refused';

@@ -33,17 +33,8 @@ export async function ensureTables(
 ): Promise<LoadedTables> {
   const { sql } = database;
   const ledger = ledgerIn(database);
-  const before = new Map<string, string>();
-  for (const [name, shape] of await database.query(`SELECT name, shape FROM ${ledger.tables}`))
-    before.set(String(name), String(shape));
-  const entries = [...new Set([...before.keys(), ...wanted])].sort().map((name) => {
-    const entry = known.get(name);
-    if (entry !== undefined) return entry;
-    throw new MillraceError(
-      'usage',
-      `the database has the table ${name}, which has no definition here (--tables)`,
-    );
-  });
+  const before = await notedTables(database);
+  const entries = entriesOf(known, [...before.keys(), ...wanted]);
   const present = await presentColumns(database);
   const due = entries.flatMap((entry) => {
     const { definition } = entry;
@@ -65,7 +56,30 @@ export async function ensureTables(
     for (const view of viewsOf(entries, sql)) await database.run(view);
   }
   const names = entries.map(({ definition }) => tableName(sql, definition.name));
-  return { known, entries, names, shape: sha(entries.map(shapeOf).join(' ')) };
+  return { known, entries, names, shape: shapeOfAll(entries) };
+}
+
+/** The tables that every load keeps up to date, each with the hash of its columns when it was made. */
+export async function notedTables(database: Database): Promise<ReadonlyMap<string, string>> {
+  const rows = await database.query(`SELECT name, shape FROM ${ledgerIn(database).tables} ORDER BY name`);
+  return new Map(rows.map(([name, shape]) => [String(name), String(shape)]));
+}
+
+/** @throws MillraceError usage for a table whose definition is not known */
+export function entriesOf(known: Tables, names: readonly string[]): TableEntry[] {
+  return [...new Set(names)].sort().map((name) => {
+    const entry = known.get(name);
+    if (entry !== undefined) return entry;
+    throw new MillraceError(
+      'usage',
+      `the database has the table ${name}, which has no definition here (--tables)`,
+    );
+  });
+}
+
+/** The `shape` of loads into these tables. */
+export function shapeOfAll(entries: readonly TableEntry[]): string {
+  return sha(entries.map(shapeOf).join(' '));
 }
 
 /** Statements that make the views of the newest versions, each after the one that it reads. */
