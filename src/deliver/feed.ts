@@ -176,6 +176,7 @@ export class Feed {
       lastError: this.#lastError,
       troubles: this.#calls.troubles(),
       skipped: this.#calls.skipped(),
+      newest: this.#calls.newest(),
     };
   }
 

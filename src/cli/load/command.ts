@@ -64,6 +64,10 @@ const OPTIONS = {
   '--status': special<boolean | undefined>('load nothing; show what the database holds', (option) =>
     option.conflicts('follow'),
   ),
+  '--metrics': special<boolean | undefined>(
+    'with --status: the newest event of each table as a metric for Prometheus',
+    (option) => option.conflicts('json'),
+  ),
   '--every <duration>': readBy(parseDuration, 'with --follow: time between two rounds', '5s'),
   '--config <file>': 'open sealed records with the keys of the sinks of this config; use its `tables:`',
   '--json': 'end each round with a line of JSON: {ok, files, records, rows, duplicates, …}',
@@ -80,6 +84,7 @@ export function loadCommand(io: Io): Command {
       const tables = await tablesOf(options, io);
       const target = await targetOf(options.to, options.schema);
       const isToLoad = options.status !== true;
+      if (isToLoad && options.metrics === true) throw usageError('--metrics needs --status');
       if (isToLoad && paths.length === 0) throw usageError('name an archive or a backfill to load');
       if (!isToLoad && options.table.length > 0)
         throw usageError('--status shows all tables: take out --table');

@@ -3,19 +3,20 @@ import type { LoadOptions } from '../../export/load/options.ts';
 import { type DatabaseState, readState } from '../../export/load/state.ts';
 import { inColumns } from '../../lib/columns.ts';
 import { some } from '../file-reports.ts';
-import { closing, type Io, printReport } from '../io.ts';
+import { closing, type Io, print, printReport } from '../io.ts';
 import type { Target } from './target.ts';
 
 /** Prints what a database holds; with 3 when a table is missing. */
 export async function printState(
   target: Target,
   work: Pick<LoadOptions, 'paths' | 'places' | 'tables' | 'opener'>,
-  options: { readonly json?: boolean | undefined },
+  options: { readonly json?: boolean | undefined; readonly metrics?: boolean | undefined },
   io: Io,
 ): Promise<void> {
   const state = await stateOf(target, work, io.signal);
   const ok = state.tables.every(({ present }) => present);
-  printReport(io, options, { ok, target: target.name, ...state }, () => textOf(state, target));
+  if (options.metrics === true) print(io, metricsOf(state));
+  else printReport(io, options, { ok, target: target.name, ...state }, () => textOf(state, target));
   if (!ok) io.setExit(EXIT.partial);
 }
 
@@ -30,6 +31,18 @@ async function stateOf(
   } catch (error) {
     throw target.explain(error);
   }
+}
+
+/** The newest event of each table for the textfile collector of Prometheus' node_exporter. */
+function metricsOf({ tables }: DatabaseState): string {
+  const name = 'millrace_table_newest_received_timestamp_seconds';
+  return [
+    `# HELP ${name} When the newest event of the table was received.`,
+    `# TYPE ${name} gauge`,
+    ...tables.flatMap(({ table, newest_received_at: at }) =>
+      at === null ? [] : [`${name}{table=${JSON.stringify(table)}} ${Date.parse(at) / 1000}`],
+    ),
+  ].join('\n');
 }
 
 const HEADER = ['table', 'rows', 'users', 'oldest received', 'newest received'];

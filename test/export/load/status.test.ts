@@ -64,6 +64,15 @@ describe.each(kindsOf(postgresServer()))('load --status of $kind', ({ skip, make
       { folder, loaded: 3, not_loaded: 0 },
       { folder: other, loaded: 0, not_loaded: 1 },
     ]);
+    const metrics = await millrace(['load', ...database.to, '--status', '--metrics']);
+    const newest = Date.UTC(2026, 10, 3, 1, 2, 3, 7) / 1000;
+    const series = ['events', 'meal_items', 'meals'].map(
+      (table) => `millrace_table_newest_received_timestamp_seconds{table="${table}"} ${newest}`,
+    );
+    expect(metrics.stdout.trim().split('\n').slice(1)).toEqual([
+      '# TYPE millrace_table_newest_received_timestamp_seconds gauge',
+      ...series,
+    ]);
     // The files of an archive that is loaded count as loaded from then on.
     await load(other, database);
     expect((await statusOf(database.to, other)).state?.folders).toMatchObject([{ loaded: 1, not_loaded: 0 }]);
@@ -121,6 +130,8 @@ test('--status goes with neither --follow nor --table, and a load needs a folder
   const to = ['--to', 'duckdb:./made-up.duckdb'];
   for (const [more, said] of [
     [['--status', '--follow'], '--follow'],
+    [['--metrics'], '--metrics needs --status'],
+    [['--status', '--metrics', '--json'], '--json'],
     [['--status', '--table', 'meals'], 'take out --table'],
     [[], 'name an archive or a backfill'],
   ] as const)
