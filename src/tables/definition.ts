@@ -78,6 +78,8 @@ export interface TableDefinition {
    * name in this member.
    */
   readonly unfold?: string;
+  /** Member of an answer about one document that has it, beside what became of the request. */
+  readonly framed?: string;
 }
 
 /** Makes columns of a type, each read from the member of its name unless `from` says otherwise. */
