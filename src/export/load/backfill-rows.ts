@@ -1,8 +1,13 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { z } from 'zod';
+import { Places } from '../../archive/places.ts';
+import { MillraceError } from '../../core/errors.ts';
 import { CLOSE_BRACE, COMMA, JsonFault, OPEN_BRACE, skipValue } from '../../lib/json-text.ts';
 import { cutLines, type Line } from '../../lib/lines.ts';
 import { jsonIn } from '../../lib/parsed.ts';
 import { type Pull, writePulls } from '../../tables/database/pulls.ts';
+import type { Tables } from '../../tables/tables.ts';
 import type { TableDefinition } from '../../tables/definition.ts';
 import { columnsInRow } from '../../tables/shape/plan.ts';
 import { appendRows } from './append.ts';
@@ -37,6 +42,33 @@ function parsePull(line: string): Pull | null {
   } catch {
     return null;
   }
+}
+
+/**
+ * The tables of which a backfill's folder has files, and its whole pulls.
+ * @throws MillraceError usage for another folder; rows_missing where a table or a pull is not as it should be
+ */
+export async function filesOfBackfill(
+  folder: string,
+  known: Tables,
+): Promise<{ readonly tables: readonly string[]; readonly pulls: readonly Pull[] }> {
+  const found = await readBackfillFolder(folder, new Places(), known);
+  if (found === null)
+    throw new MillraceError('usage', `${folder}: it is not the output folder of a backfill`);
+  for (const { file, reason } of found.problems)
+    throw new MillraceError('rows_missing', `${file}: ${reason}`);
+  const tables = found.files.flatMap(({ rows = [] }) => rows.map(({ table }) => table));
+  const file = found.files[0]?.pulls;
+  const lines = file === undefined ? [] : readFileSync(join(folder, file), 'utf8').trimEnd().split('\n');
+  const pulls = lines
+    .filter((line) => line !== '')
+    .map((line, n) => {
+      const pull = parsePull(line);
+      if (pull === null) throw new MillraceError('rows_missing', `${file}:${n + 1}: it is no line of a pull`);
+      if (tables.includes(pull.table)) return pull;
+      throw new MillraceError('rows_missing', `${file}:${n + 1}: ${pull.table}.ndjson is missing`);
+    });
+  return { tables, pulls };
 }
 
 /** Loads the files of a backfill, as one load, in a transaction of the caller's. */

@@ -22,6 +22,11 @@ const ORDERS = Array.from({ length: 4 }, (_, n) => ({
   ],
 }));
 
+function rowsIn(path: string): Row[] {
+  const lines = readFileSync(path, 'utf8').split('\n');
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Row);
+}
+
 /** The rows of each file that `millrace ndjson` makes of a document. */
 async function shaped(document: string, table: string, ...more: readonly string[]) {
   const folder = await temporaryFolder();
@@ -38,12 +43,7 @@ async function shaped(document: string, table: string, ...more: readonly string[
     ...more,
   ]);
   const { files } = JSON.parse(stdout) as { files: string[] };
-  const rows = (path: string): Row[] =>
-    readFileSync(path, 'utf8')
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line) as Row);
-  return { code, files: files.map((path) => rows(path)) };
+  return { code, files: files.map(rowsIn) };
 }
 
 const framed = ORDERS.map((order) => ({ order, status: 'success', message: 'order created' }));

@@ -34,7 +34,8 @@ export const clickhouse: Dialect = {
       `ORDER BY (${[...new Set([...sortedBy(table), arrivalOf(table)])].map(quote).join(', ')})`,
       'SETTINGS allow_nullable_key = 1',
     ].join('\n'),
-  startOf: (day) => `toDateTime64('${day} 00:00:00', 6, 'UTC')`,
+  startOf: (day, time = '00:00:00') => `toDateTime64('${day} ${time}', 6, 'UTC')`,
+  nullable: (type) => `Nullable(${type})`,
   load: (table, document, source) => {
     const rows = `(${rowsOf(table, source)})`;
     const columns = listColumns(table, quote);
