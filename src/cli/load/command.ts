@@ -13,7 +13,7 @@ import { KEY_OPTIONS, openerOf } from '../key-options.ts';
 import { commandOf, type OptionsOf, readBy, repeated, required, special, textOr } from '../options.ts';
 import { withArchives } from '../places.ts';
 import { StatusLine } from '../status-line.ts';
-import { TABLES_OPTION, tablesOf } from '../tables-option.ts';
+import { COLUMNS_OPTION, hasExtra, TABLES_OPTION, tablesOf, withColumns } from '../tables-option.ts';
 import { printState } from './status.ts';
 import { type Target, targetOf } from './target.ts';
 
@@ -38,6 +38,9 @@ whenever such rows are loaded later.
 A row that the database refuses, for example by one of your constraints, is named and set aside; the others are loaded. The next
 run tries it again. A sealed archive needs its keys: --config or --keys.
 
+--columns makes a table with some of its columns. Give it with each load: one without it adds the other columns, and loads all files
+again. A table that has more columns already is refused.
+
 --status loads nothing and shows what the database holds: rows, users, the oldest and the newest event of each table, the last
 load, and how many files of the named folders are loaded. A table that is missing in the database ends it with 3.
 
@@ -59,6 +62,7 @@ const LONGEST_BACKOFF_MS = 60_000;
 const OPTIONS = {
   '--to <address>': required('postgres://user@host:5432/database or duckdb:FILE'),
   '--table <table>': repeated('table to load with its nested tables, or all (default: events)'),
+  ...COLUMNS_OPTION,
   '--schema <name>': textOr('public', 'schema of the tables in PostgreSQL'),
   '--follow': 'keep loading new files, until it is stopped',
   '--status': special<boolean | undefined>('load nothing; show what the database holds', (option) =>
@@ -81,7 +85,7 @@ export function loadCommand(io: Io): Command {
     .description('load archives and backfills into PostgreSQL or a DuckDB file, once or continuously')
     .argument('[folder...]', 'folders or URLs of archives, or output folders of backfills')
     .action(async (paths: readonly string[], options: Options) => {
-      const tables = await tablesOf(options, io);
+      const tables = withColumns(await tablesOf(options, io), options.table, options.columns);
       const target = await targetOf(options.to, options.schema);
       const isToLoad = options.status !== true;
       if (isToLoad && options.metrics === true) throw usageError('--metrics needs --status');
@@ -99,6 +103,7 @@ export function loadCommand(io: Io): Command {
           opener: () => openerOf(options, io),
           signal: io.signal,
           ...reporting(io),
+          ...(hasExtra(options) ? {} : { onUnknown: () => undefined }),
         };
         if (!isToLoad) return printState(target, work, options, io);
         const reportFirst = (summary: LoadSummary): void => {
@@ -223,7 +228,7 @@ function report(summary: LoadSummary, target: Target, options: Options, io: Io):
     ...some(erased, 'records stay sealed: their users were erased'),
     ...some(problems, 'records or files could not be read'),
     ...(problems > 0 && records + before === 0 ? [NO_ARCHIVE] : []),
-    ...summary.drift.map(describeDrift),
+    ...(hasExtra(options) ? summary.drift.map(describeDrift) : []),
     ...some(rejects, 'records made no row'),
     ...(summary.complete ? [] : ['interrupted; run the same command to continue']),
   );

@@ -8,7 +8,7 @@ import { cutLines, type Line } from '../../lib/lines.ts';
 import { jsonIn } from '../../lib/parsed.ts';
 import { type Pull, writePulls } from '../../tables/database/pulls.ts';
 import type { Tables } from '../../tables/tables.ts';
-import type { TableDefinition } from '../../tables/definition.ts';
+import { allColumnsOf, columnsOf, type TableDefinition } from '../../tables/definition.ts';
 import { columnsInRow } from '../../tables/shape/plan.ts';
 import { appendRows } from './append.ts';
 import type { LoadedSource } from './archives.ts';
@@ -101,14 +101,20 @@ export class BackfillRows {
   }
 
   async #loadFile(file: string, table: TableDefinition, onBatch: () => void): Promise<void> {
-    const members = new RowMembers(columnsInRow(table));
+    const columns = columnsInRow(table, allColumnsOf(table));
+    const members = new RowMembers(columns);
+    const wanted = new Set(columnsOf(table));
+    const dropped = new Set(columns.flatMap((column, at) => (wanted.has(column) ? [] : [at])));
     let [batch, size]: [Row[], number] = [[], 0];
     for await (const lines of this.#linesOf(file)) {
       for (const line of lines) {
         const { bytes, number } = line;
-        const fault = faultOf(line, members);
+        const cuts: number[] = [];
+        const fault = faultOf(line, members, (column, from, to) => {
+          if (dropped.has(column)) cuts.push(from, to);
+        });
         if (fault !== null || bytes === null) this.#note(file, number, fault ?? '');
-        else batch.push({ bytes, number });
+        else batch.push({ bytes: cuts.length === 0 ? bytes : without(bytes, cuts), number });
         size += bytes?.length ?? 0;
       }
       if (size < BATCH_BYTES) continue;
@@ -167,8 +173,22 @@ interface Row {
   readonly number: number;
 }
 
-/** Why a line is no row as the shaper writes them; null when it is one. */
-function faultOf({ bytes, ended }: Line, members: RowMembers): string | null {
+/** A row without the members between these pairs of indexes. */
+function without(row: Buffer, cuts: readonly number[]): Buffer {
+  const bounds = [0, ...cuts, row.length];
+  const left = Buffer.concat(
+    bounds.flatMap((from, at) => (at % 2 === 0 ? [row.subarray(from, bounds[at + 1])] : [])),
+  );
+  // The last member is gone, and its comma is not.
+  return left.at(-2) === COMMA ? Buffer.concat([left.subarray(0, -2), left.subarray(-1)]) : left;
+}
+
+/** Why a line is no row as the shaper writes them; null when it is one. @param onMember gets where each member stands, with its comma */
+function faultOf(
+  { bytes, ended }: Line,
+  members: RowMembers,
+  onMember: (column: number, from: number, to: number) => void,
+): string | null {
   if (bytes === null || !ended) return 'the line is not complete';
   let at = 1;
   try {
@@ -177,8 +197,10 @@ function faultOf({ bytes, ended }: Line, members: RowMembers): string | null {
       const value = at + members.lengthOf(column);
       // A value that is missing is not written as null.
       if (column === -1 || bytes[value] === N) break;
+      const start = at;
       at = skipValue(bytes, value, 1);
       if (bytes[at] === COMMA) at += 1;
+      onMember(column, start, at);
       from = column + 1;
     }
   } catch (error) {

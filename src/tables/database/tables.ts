@@ -1,6 +1,13 @@
 import { hash } from 'node:crypto';
 import { MillraceError } from '../../core/errors.ts';
-import { columnsOf, hasRowId, identityOf, ROW_ID, type TableDefinition } from '../definition.ts';
+import {
+  allColumnsOf,
+  columnsOf,
+  hasRowId,
+  identityOf,
+  ROW_ID,
+  type TableDefinition,
+} from '../definition.ts';
 import { type Dialect, doubleQuoted, tableName } from '../sql/dialects/dialect.ts';
 import { latestOf } from '../sql/latest.ts';
 import { addColumns, schemaOf } from '../sql/schema.ts';
@@ -39,6 +46,7 @@ export async function ensureTables(
   const due = entries.flatMap((entry) => {
     const { definition } = entry;
     const columns = present.get(definition.name);
+    refuseLess(definition, columns ?? []);
     const isNoted = before.get(definition.name) === shapeOf(entry);
     const changes = columnChanges(definition, columns ?? [], database, isNoted);
     return isNoted && columns !== undefined && changes.length === 0 ? [] : [{ entry, changes, isNoted }];
@@ -80,6 +88,20 @@ export function entriesOf(known: Tables, names: readonly string[]): TableEntry[]
 /** The `shape` of loads into these tables. */
 export function shapeOfAll(entries: readonly TableEntry[]): string {
   return sha(entries.map(shapeOf).join(' '));
+}
+
+/** Files would be loaded again without the values of columns that are not wanted. @throws MillraceError usage */
+function refuseLess(definition: TableDefinition, present: readonly { readonly name: string }[]): void {
+  if (definition.only === undefined) return;
+  const dropped = new Set(allColumnsOf(definition).map(({ name }) => name)).difference(
+    new Set(definition.only),
+  );
+  const lost = present.filter(({ name }) => dropped.has(name)).map(({ name }) => name);
+  if (lost.length === 0) return;
+  throw new MillraceError(
+    'usage',
+    `the table ${definition.name} has columns that --columns leaves out, and would lose their values: ${lost.join(', ')}`,
+  );
 }
 
 /** Statements that make the views of the newest versions, each after the one that it reads. */
