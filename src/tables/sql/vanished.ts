@@ -13,6 +13,7 @@ import {
 import type { TableEntry } from '../tables.ts';
 import { type Dialect, script, tableName } from './dialects/dialect.ts';
 import { parentColumn } from './identity.ts';
+import { asText } from './replace.ts';
 
 /** What the service was asked for, in a warehouse: a row for each whole pull of a backfill. */
 export const WHOLE_PULLS: TableDefinition = {
@@ -161,10 +162,4 @@ function vanishedFrom(
     `    AND COALESCE(${row('_received_at')}, ${row(LOADED_AT.name)}) < ${pull('began_at')}`,
     `    AND (${row('_event_id')} IS NULL OR (${lacks}))`,
   ].join('\n');
-}
-
-/** A value as a text, in which null is not the empty one. */
-function asText({ type }: Column, value: string, { types, nullable }: Dialect): string {
-  const as = nullable?.(types.text) ?? types.text;
-  return `COALESCE(${type === 'text' ? `${value} || '.'` : `CAST(${value} AS ${as})`}, '')`;
 }

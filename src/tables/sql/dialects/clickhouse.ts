@@ -1,6 +1,6 @@
 import { columnsOf, type Column, type TableDefinition } from '../../definition.ts';
 import { arrivalOf, eventColumnsOf, keyOf, sortedBy } from '../identity.ts';
-import { deleteDay, distinctRows } from '../replace.ts';
+import { asText, deleteDay, distinctRows } from '../replace.ts';
 import { type Dialect, escaped, listColumns, script } from './dialect.ts';
 import { patternOf, type Source } from './source.ts';
 
@@ -74,12 +74,10 @@ function deleteWhere(
   columns: readonly string[],
   condition: string,
 ): string {
-  const types = new Map(columnsOf(table).map(({ name, type }) => [name, type]));
+  const known = new Map(columnsOf(table).map((column) => [column.name, column]));
   // As texts, because null equals nothing; an empty text is not null.
   const texts = [...new Set(columns)].map((name) =>
-    types.get(name) === 'text'
-      ? `ifNull(concat(${quote(name)}, '.'), '')`
-      : `ifNull(toString(${quote(name)}), '')`,
+    asText(known.get(name) as Column, quote(name), clickhouse),
   );
   const own = condition === '' ? '' : `${condition}\n  AND `;
   const staged = condition === '' ? '' : `\n  WHERE ${condition}`;
