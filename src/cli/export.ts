@@ -27,7 +27,15 @@ import {
 import { refuseArchives } from './own-folder.ts';
 import { StatusLine } from './status-line.ts';
 import { fileReports, reportLost, some } from './file-reports.ts';
-import { namedTables, TABLES_OPTION, tablesOf, tablesOption } from './tables-option.ts';
+import {
+  COLUMNS_OPTION,
+  hasExtra,
+  namedTables,
+  TABLES_OPTION,
+  tablesOf,
+  tablesOption,
+  withColumns,
+} from './tables-option.ts';
 
 const HELP = `
 Examples:
@@ -74,6 +82,7 @@ const OPTIONS = {
   '--out <place>': required('folder or URL of the export (s3://bucket/prefix); must hold nothing else'),
   ...WORK,
   '--table <table>': tablesOption('export'),
+  ...COLUMNS_OPTION,
   '--format <format>': oneOf(
     ['parquet', 'ndjson', 'delta'],
     'format of the files; delta: Parquet in Delta Lake tables',
@@ -132,7 +141,8 @@ function tableIn(tables: Tables, named: readonly string[] = ['events']): string 
 }
 
 async function exportTo(paths: readonly string[], options: Options, io: Io): Promise<void> {
-  const tables = await tablesOf(options, io);
+  const { columns } = options;
+  const tables = withColumns(await tablesOf(options, io), options.table ?? ['events'], columns);
   const table = tableIn(tables, options.table);
   const storage = storageOf(options, io, [...paths, options.out]);
   const { work, since, until, type, team, user } = options;
@@ -154,8 +164,9 @@ async function exportTo(paths: readonly string[], options: Options, io: Io): Pro
         ...(storage === null ? {} : { storage }),
         places,
         tables,
+        ...(columns === undefined ? {} : { columns }),
         ...fileReports(status),
-        onUnknown: (...left) => name(describeExtraField(...left)),
+        onUnknown: (...left) => hasExtra(options) && name(describeExtraField(...left)),
         opener: () => openerOf(options, io),
         signal: io.signal,
         ...changes,
@@ -180,7 +191,7 @@ async function exportTo(paths: readonly string[], options: Options, io: Io): Pro
 function report(summary: ExportSummary, options: Options, io: Io): void {
   const { complete, rejects, problems, missing, lost } = summary;
   const ok = complete && rejects + problems + missing + lost === 0;
-  const lines = linesOf(summary, options.out);
+  const lines = linesOf(hasExtra(options) ? summary : { ...summary, drift: [] }, options.out);
   // With --list-new, stdout has only the list.
   if (options.listNew !== undefined) for (const line of lines) note(io, line);
   else printResult(io, options, { ok, ...summary }, ...lines);

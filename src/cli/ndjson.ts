@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { Command } from 'commander';
 import { EXIT, messageOf, MillraceError } from '../core/errors.ts';
+import { GROUPS, RESOURCES } from '../history/resources.ts';
 import { aboutBytes, formatBytes, parseBytes } from '../lib/units.ts';
 import { decompressed, type Input, openFile } from '../tables/ndjson/input.ts';
 import { pickText } from '../tables/ndjson/pick.ts';
@@ -27,7 +28,8 @@ Examples:
   millrace ndjson insurance.json --table insurance --set user_id=… --out ./tables
   millrace ndjson export.json.gz --at result.meals --table meals --out ./tables --json
 
-The document is {"meals":[…]}, {"data":[…]}, an array, one object, or NDJSON, of any size; gzip and zstd are detected. Rows have
+The document is {"meals":[…]}, {"data":[…]}, an array, one object, or NDJSON, of any size; gzip and zstd are detected. An answer of
+the service is read as \`millrace backfill\` reads it: {"electrocardiogram":[…]}, {"groups":{…}}, and {"order":{…}} as an order. Rows have
 the columns that \`millrace schema\` declares; fields without a column go to the column extra. A file gets its name when it is
 complete. Invalid rows go to _rejects.ndjson, or to stderr without a folder, with the reason and the byte offset in the
 decompressed document, or with --at in the selected array.
@@ -82,6 +84,8 @@ interface Work {
     readonly longest: number;
     readonly lines: boolean;
     readonly known: Tables;
+    readonly lists: readonly string[];
+    readonly groups?: string;
   };
 }
 
@@ -94,11 +98,24 @@ async function prepare(file: string, options: Options, io: Io): Promise<Work> {
     throw usageError('--json needs a folder: rows are on stdout');
   const tables = options.out === '-' ? [options.table] : known.withNested(options.table);
   const lines = options.lines === true || /\.(ndjson|jsonl)(\.(gz|zst))?$/.test(file);
+  const given = valuesOf(options.set, tables, known);
   return {
     tables,
     options,
-    shaping: { given: valuesOf(options.set, tables, known), longest: options.longest, lines, known },
+    shaping: { given, longest: options.longest, lines, known, ...listsOf(options.table, known) },
     input: await inputOf(file, io),
+  };
+}
+
+/** Where answers with history have the documents of a table. */
+function listsOf(table: string, known: Tables): Pick<Work['shaping'], 'lists' | 'groups'> {
+  const { name } = known.entry(table).document;
+  const lists = [...RESOURCES.values()].flatMap((one) =>
+    one.table === name && one.list !== '' ? [one.list] : [],
+  );
+  return {
+    lists: [...new Set(lists)].filter((list) => list !== GROUPS),
+    ...(lists.includes(GROUPS) ? { groups: GROUPS } : {}),
   };
 }
 

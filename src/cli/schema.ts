@@ -1,10 +1,12 @@
 import type { Command } from 'commander';
+import { filesOfBackfill } from '../export/load/backfill-rows.ts';
 import { changesAfter, type Changes } from '../export/new-files.ts';
 import type { Dialect } from '../tables/sql/dialects/dialect.ts';
 import { DIALECTS, type DialectName } from '../tables/sql/dialects/registry.ts';
 import { dayOf } from '../tables/sql/dialects/source.ts';
 import { schemaOf, type SchemaOptions, type TableSchema } from '../tables/sql/schema.ts';
-import { TABLES, type TableEntry } from '../tables/tables.ts';
+import { notePulls, WHOLE_PULLS } from '../tables/sql/vanished.ts';
+import { TABLES, type TableEntry, type Tables } from '../tables/tables.ts';
 import { messageOf } from '../core/errors.ts';
 import { reportLost } from './file-reports.ts';
 import { inferCommand } from './infer.ts';
@@ -15,7 +17,7 @@ import { TABLES_OPTION, tablesOf } from './tables-option.ts';
 import { storageOf } from './places.ts';
 import { KEY_OPTIONS } from './key-options.ts';
 
-const PARTS = ['tables', 'upgrade', 'views', 'load', 'erase'] as const;
+const PARTS = ['tables', 'upgrade', 'views', 'load', 'vanished', 'erase'] as const;
 
 const HELP = `
 Examples:
@@ -26,6 +28,7 @@ Examples:
   millrace schema --dialect duckdb --load --export ./export/meals --after 6 | duckdb health.db
   millrace schema meals --dialect postgres --load --from ./export/meals/meals/ | psql
   millrace schema meals --dialect redshift --load --replace --from s3://acme/meals/meals/dt=2026-11-21/ | psql
+  millrace schema --dialect bigquery --backfill ./data/history --from gs://acme/history | bq query --use_legacy_sql=false
   millrace schema --dialect postgres --upgrade | psql
   millrace schema --dialect bigquery --dbt > models/millrace.yml
   millrace schema --dialect bigquery --erase 6b0e9a52-0000-4000-8000-0000000000aa
@@ -43,6 +46,10 @@ replaces what the table has of it. With --from the warehouse reads a copy of it 
 
 A load replaces rows of the same events, so it can be repeated. --replace also removes other rows of that day, such as rows that
 an erasure removed from the export. Use it for tables that are loaded from one export only.
+
+--backfill names the output folder of \`millrace backfill\`, and prints the loads of its files, then statements that note its whole pulls
+(_pulls.ndjson) and remove the rows that these do not have, as \`millrace load\` does. --export ends with these removals, and
+--only vanished prints them alone: an event that is loaded later can be of an item that had vanished before.
 
 --dbt prints the tables as a source of dbt: descriptions, freshness by _received_at (by _loaded_at where rows have no event), and
 tests: required columns have values, and each key is once in the view of the newest versions.
@@ -62,6 +69,7 @@ const OPTIONS = {
   '--from <place>':
     'with --dialect: a file, folder or address with the rows; without it: an archive to read instead of asking the receiver',
   '--export <place>': 'only the loads of what is new in this export, a folder or URL',
+  '--backfill <folder>': 'only the loads of the output folder of a backfill; they remove what has vanished',
   '--after <step>': readBy(wholeNumber(), 'the last step of the export that was loaded', '0'),
   '--format <format>': oneOf(['parquet', 'ndjson'], 'what a folder holds'),
   '--compress <how>': oneOf(['gzip', 'zstd', 'none'], 'how its NDJSON is compressed'),
@@ -73,7 +81,7 @@ const OPTIONS = {
   '--client-user': 'the ids to erase are client user ids',
   '--config <file>': 'the config of the receiver; its `tables` are added, and it says how stores are reached',
   '--json':
-    'print one JSON document: [{table, createTable, createIndexes, describe, createView, load, upgrade, erase, eraseByEvent}]',
+    'print one JSON document: [{table, createTable, createIndexes, describe, createView, load, vanished, upgrade, erase, eraseByEvent}]',
   ...KEY_OPTIONS,
   ...TABLES_OPTION,
 };
@@ -111,6 +119,11 @@ export function schemaCommand(io: Io): Command {
         for (const statements of loads) print(io, statements);
         return;
       }
+      if (options.backfill !== undefined) {
+        const named = { ...options, backfill: options.backfill, dialect };
+        for (const statements of await loadsOfBackfill(entries, tables, named)) print(io, statements);
+        return;
+      }
       if (from !== undefined && table === undefined)
         throw usageError('--from needs a table: it is where its rows are');
       const parts = wantedParts(options);
@@ -127,7 +140,8 @@ export function schemaCommand(io: Io): Command {
 function refuseSql(name: string | undefined, options: Options): void {
   const { only, load, format, compress, replace, dbt, upgrade, erase, eraseDay, clientUser, tables } =
     options;
-  const flags = [only, load, format, compress, replace, dbt, upgrade, eraseDay, clientUser, options.export];
+  const flags = [only, load, format, compress, replace, dbt, upgrade, eraseDay, clientUser];
+  flags.push(options.export, options.backfill);
   const isSql = flags.some((given) => given !== undefined) || erase.length + tables.length > 0;
   if (!isSql && !TABLES.has(name ?? '')) return;
   throw usageError(`--dialect is required: ${Object.keys(DIALECTS).join(', ')}`);
@@ -150,13 +164,22 @@ function loadsOfExport(
     return schemaOf(entry, dialect, `${from.replace(/\/$/, '')}/${place}`, { format, ...options });
   };
   const single = files.filter(({ action, dt }) => action === 'load' && dt === null);
-  return readable(() =>
-    [
+  return readable(() => {
+    const loads = [
       ...days.filter(dayOf).map((day) => schemaAt(`${day}/`, { replace: true })?.load),
       ...single.map(({ file }) => schemaAt(file, {})?.load),
       ...emptied.filter(dayOf).map((day) => schemaAt(`${day}/`, { eraseDay: day.slice(-10) })?.erase),
-    ].filter((statements) => typeof statements === 'string'),
-  );
+    ].filter((statements) => typeof statements === 'string');
+    const changed = new Set([...days, ...single.map(({ file }) => file)].map((place) => place.split('/')[0]));
+    const schemas = entries.filter(({ definition }) => changed.has(definition.name));
+    return [
+      ...loads,
+      ...vanishedBy(
+        schemas.map((entry) => schemaOf(entry, dialect)),
+        dialect,
+      ),
+    ];
+  });
 }
 
 function detailsOf({ format, compress, replace, erase, eraseDay, clientUser }: Options): SchemaOptions {
@@ -198,6 +221,7 @@ function render(schemas: readonly TableSchema[], parts: readonly Part[], dialect
     upgrade: () => schemas.map(({ upgrade }) => upgrade).toReversed(),
     views: () => schemas.map(({ createView }) => createView),
     load: () => schemas.map(({ load }) => load),
+    vanished: () => vanishedBy(schemas, dialect),
     erase: () => {
       const [events, others] = [true, false].map((is) =>
         schemas.filter(({ table }) => (table === 'events') === is),
@@ -214,6 +238,36 @@ function render(schemas: readonly TableSchema[], parts: readonly Part[], dialect
     .filter((statement) => statement !== null);
   const isMade = parts.some((part) => part !== 'erase');
   return [...(preamble !== undefined && isMade ? [preamble] : []), ...statements].join('\n\n');
+}
+
+/** Statements that remove what has vanished from these tables. */
+function vanishedBy(schemas: readonly TableSchema[], dialect: DialectName): string[] {
+  const removals = schemas.flatMap(({ vanished }) => vanished ?? []);
+  return removals.length === 0 ? [] : [pullsTable(dialect), ...removals];
+}
+
+function pullsTable(dialect: DialectName): string {
+  return schemaOf({ definition: WHOLE_PULLS, document: WHOLE_PULLS }, dialect).createTable;
+}
+
+/** Statements that load the folder of a backfill, and then remove what its whole pulls do not have. */
+async function loadsOfBackfill(
+  entries: readonly TableEntry[],
+  known: Tables,
+  {
+    dialect,
+    backfill,
+    from = backfill,
+  }: Options & { readonly dialect: DialectName; readonly backfill: string },
+): Promise<string[]> {
+  const { tables, pulls } = await filesOfBackfill(backfill, known);
+  const schemas = entries
+    .filter(({ definition }) => tables.includes(definition.name))
+    .map((entry) => schemaOf(entry, dialect, `${from.replace(/\/$/, '')}/${entry.definition.name}.ndjson`));
+  const own = pulls.filter((pull) => schemas.some(({ table }) => table === pull.table));
+  const ofPulls = schemas.filter(({ table }) => own.some((pull) => pull.table === table));
+  const noted = own.length === 0 ? [] : [pullsTable(dialect), notePulls(own, DIALECTS[dialect])];
+  return [...schemas.map(({ load }) => load), ...noted, ...ofPulls.flatMap(({ vanished }) => vanished ?? [])];
 }
 
 function byEvent(schemas: readonly TableSchema[], dialect: DialectName): string[] {

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
+import { messageOf } from '../core/errors.ts';
 import { TABLES, type Tables, tablesWith } from '../tables/tables.ts';
 import type { ConfigFlags } from './config-options.ts';
 import { type Io, usageError } from './io.ts';
-import { type OptionsOf, repeated, type Spec, special } from './options.ts';
+import { type OptionsOf, readBy, repeated, type Spec, special } from './options.ts';
 
 const DEFAULT_CONFIG = 'config/millrace.yaml';
 
@@ -10,6 +11,32 @@ const DEFAULT_CONFIG = 'config/millrace.yaml';
 export const TABLES_OPTION = {
   '--tables <file>': repeated('also the tables of this definition file, beside `tables:` of the config'),
 };
+
+/** For commands that make rows of one table or more. */
+export const COLUMNS_OPTION = {
+  '--columns <names>': readBy(
+    (text) => text.split(',').map((name) => name.trim()),
+    'only these columns, such as name,energy_value, of the one table that is named, and none of its nested tables; its key, its times and the ids of its events are always there',
+  ),
+};
+
+/** The tables, of which the only one that is named has only these columns. @throws MillraceError usage */
+export function withColumns(tables: Tables, named: readonly string[], columns?: readonly string[]): Tables {
+  if (columns === undefined) return tables;
+  const [table, ...others] = new Set(named);
+  if (table === undefined || others.length > 0 || !tables.has(table))
+    throw usageError('--columns needs one table: --table NAME');
+  try {
+    return tables.withColumns(table, columns);
+  } catch (error) {
+    throw usageError(`--columns: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Whether rows have what has no column of its own. */
+export function hasExtra({ columns }: OptionsOf<typeof COLUMNS_OPTION>): boolean {
+  return columns === undefined || columns.includes('extra');
+}
 
 type TablesFlags = ConfigFlags & OptionsOf<typeof TABLES_OPTION>;
 

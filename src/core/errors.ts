@@ -96,6 +96,7 @@ export const CATALOGUE = {
   database_unavailable: end('failed', 'Database is not available', AGAIN),
   database_refused: end('failed', 'Database refused'),
   database_in_use: end('usage', 'Another process is loading into the database', AGAIN),
+  database_not_loaded: end('usage', 'Nothing was loaded into the database'),
   document_unreadable: end('failed', 'Document cannot be read'),
 } as const satisfies Record<string, Entry>;
 

@@ -29,6 +29,8 @@ export interface SinkStatus {
   readonly troubles: readonly SinkTrouble[];
   /** Events confirmed since its start without acting on them, by reason. */
   readonly skipped: Readonly<Record<string, number>>;
+  /** Milliseconds at which the newest event of each table was received that it has written since its start. */
+  readonly newest: Readonly<Record<string, number>>;
 }
 
 export interface ConnectionCounts {

@@ -134,6 +134,8 @@ export interface Sink {
    * of a metric. Must be cheap.
    */
   skipped?(): Iterable<readonly [what: string, times: number]>;
+  /** When the newest event was received that the sink has written into each table since its start, in ms. Must be cheap. */
+  newest?(): Iterable<readonly [table: string, receivedAt: number]>;
   /** Flushes what is buffered, then releases every resource. Must settle soon after `signal` aborts. */
   close(signal: AbortSignal): Promise<void>;
 }

@@ -191,6 +191,7 @@ export class Feed {
       lastError: this.#error.shown ?? (mode === 'down' ? this.#whyDown : null),
       troubles: this.#calls.troubles(),
       skipped: this.#calls.skipped(),
+      newest: this.#calls.newest(),
     };
   }
 

@@ -1,5 +1,5 @@
 import { getOrMake } from '../lib/get-or-make.ts';
-import { columnsOf, type TableDefinition, twinsOf } from '../tables/definition.ts';
+import { allColumnsOf, columnsOf, type TableDefinition, twinsOf } from '../tables/definition.ts';
 import { RowLines } from '../tables/shape/row-lines.ts';
 import { packLines } from './ndjson-file.ts';
 import type { GatheredValues } from './parquet/column-values.ts';
@@ -32,10 +32,11 @@ export class GatheredRows {
 
   constructor({ tables, table, format, compression }: GatheredTerms) {
     const definitions = tables.withNested(table).map((name) => tables.entry(name).definition);
-    const make = (definition: TableDefinition): Gathered =>
-      format === 'ndjson'
-        ? new RowLines(definition)
-        : new RowColumns(columnsOf(definition), twinsOf(definition));
+    const make = (definition: TableDefinition): Gathered => {
+      if (format === 'ndjson') return new RowLines(definition);
+      const all = allColumnsOf(definition);
+      return new RowColumns(all, columnsOf(definition), twinsOf(definition, all));
+    };
     this.#make = () => new Map(definitions.map((definition) => [definition.name, make(definition)]));
     this.#compression = compression;
   }

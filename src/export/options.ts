@@ -22,6 +22,8 @@ export interface ExportOptions {
   readonly tables: Tables;
   /** One, several joined with commas, or `all`; with the tables nested in them. */
   readonly table: string;
+  /** The columns that were asked for, when `tables` has a table with only some; another run needs the same. */
+  readonly columns?: readonly string[];
   readonly format: OutputFormat;
   readonly compression: Compression;
   readonly partition: 'dt' | 'none';

@@ -199,12 +199,19 @@ function replacementOf(steps: readonly ExportStep[]): Pick<ExportStep, 'replaces
 }
 
 async function openLog(options: ExportOptions, stale: StepLogOptions['isStale']): Promise<StepLog> {
-  const { tables, table, format, compression, partition, selection, signal, onProblem } = options;
+  const { tables, table, format, compression, partition, selection, columns, signal, onProblem } = options;
   const target = await openTarget(options);
   const { DeltaTables } = await import('./delta/delta-tables.ts');
   const names = entriesNamed(tables, table).flatMap(({ definition }) => tables.withNested(definition.name));
   return StepLog.open(target, {
-    terms: { table, format, compression, partition, ...selection },
+    terms: {
+      table,
+      format,
+      compression,
+      partition,
+      ...selection,
+      ...(columns && { columns: columns.toSorted().join() }),
+    },
     tablesOf: (id) =>
       format === 'delta' ? new DeltaTables(target.store, { tables, names, partition, id, signal }) : null,
     onKept: (reason) => onProblem(target.url, null, reason),

@@ -68,6 +68,8 @@ export interface TableDefinition {
   /** Column by which a row is newer than others. */
   readonly newest?: string;
   readonly columns: readonly Column[];
+  /** Names of the columns that rows have, where not all are wanted. */
+  readonly only?: readonly string[];
   readonly nested?: readonly Nesting[];
   /** The same for the tables nested in it. A table without events is made of the service's answers only. */
   readonly events?: EventOrigin;
@@ -78,6 +80,8 @@ export interface TableDefinition {
    * name in this member.
    */
   readonly unfold?: string;
+  /** Member of an answer about one document that has it, beside what became of the request. */
+  readonly framed?: string;
 }
 
 /** Makes columns of a type, each read from the member of its name unless `from` says otherwise. */
@@ -129,8 +133,15 @@ const ENVELOPE: readonly Column[] = [
 /** The ids that an event has beside its document; texts in every table. */
 export const EVENT_IDS: ReadonlySet<string> = new Set(['team_id', 'user_id', 'client_user_id']);
 
-/** Every column of the table in order, with those that all tables have. */
+/** The columns of the table's rows in order, with those that all tables have. */
 export function columnsOf(definition: TableDefinition): readonly Column[] {
+  const { only } = definition;
+  const all = allColumnsOf(definition);
+  return only === undefined ? all : all.filter(({ name }) => only.includes(name));
+}
+
+/** The same, with those that are not wanted: a document has them, and they must not look unknown. */
+export function allColumnsOf(definition: TableDefinition): readonly Column[] {
   const { columns, events } = definition;
   const own = new Set(columns.map(({ name }) => name));
   const envelope = events === undefined ? [] : ENVELOPE.filter(({ name }) => !own.has(name));
@@ -157,10 +168,10 @@ export function identityOf({ key, identity }: TableDefinition): readonly (readon
 /** Members of an archived record that have another name than the envelope's field. */
 const RECORD_NAMES: Readonly<Partial<Record<EnvelopeField, string>>> = { event_id: 'id' };
 
-/** For each column of `columnsOf`, the index of the first column with the same value in every row made of an event. */
-export function twinsOf(definition: TableDefinition): readonly number[] {
+/** For each of these columns, the index of the first with the same value in every row made of an event. */
+export function twinsOf(definition: TableDefinition, columns = columnsOf(definition)): readonly number[] {
   const { events } = definition;
-  const origins = columnsOf(definition).map(({ name, from }) => {
+  const origins = columns.map(({ name, from }) => {
     const isEnvelope = typeof from === 'object' && 'envelope' in from;
     if (events === undefined || !(isEnvelope || name === LOADED_AT.name)) return name;
     const field = isEnvelope ? from.envelope : 'received_at';

@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import { getOrMakeAtMost } from '../lib/get-or-make.ts';
-import type { TableDefinition } from './definition.ts';
+import { nearest } from '../lib/nearest.ts';
+import { columnsOf, EVENT_IDS, type TableDefinition } from './definition.ts';
 import * as activity from './definitions/activity.ts';
 import * as appointments from './definitions/appointments.ts';
 import * as body from './definitions/body.ts';
@@ -13,6 +14,7 @@ import { ORDERS } from './definitions/orders.ts';
 import * as providers from './definitions/providers.ts';
 import { SAMPLES } from './definitions/timeseries.ts';
 import * as users from './definitions/users.ts';
+import { eventColumnsOf, keyOf, rowKeyOf, versionOf } from './sql/identity.ts';
 
 /** Documents that become rows, each with the tables nested in it. */
 const DOCUMENTS = [
@@ -55,6 +57,9 @@ export interface TableEntry {
   readonly document: TableDefinition;
 }
 
+/** Columns by which a whole pull covers a row. */
+const COVERED_BY = ['resource', 'calendar_date', 'timestamp', 'start_time', 'source_provider', 'source_slug'];
+
 /** Event types whose documents are remembered, so that a sender of ever new types cannot fill the memory. */
 const MOST_TYPES = 10_000;
 
@@ -84,6 +89,34 @@ export class Tables {
     return new Tables([...this.documents, ...documents]);
   }
 
+  /**
+   * These tables, of which one has only some of its columns, and no nested tables. It keeps what identifies a row and its version, what
+   * every row of an event has, and what tells which pull covers it.
+   * @throws TypeError for a column that the table has not
+   */
+  withColumns(table: string, names: readonly string[]): Tables {
+    const { definition, document } = this.entry(table);
+    const known = columnsOf(definition).map(({ name }) => name);
+    const unknown = names.find((name) => !known.includes(name));
+    if (unknown !== undefined) {
+      const near = nearest(unknown, known);
+      throw new TypeError(
+        `${table} has no column ${unknown}${near === undefined ? '' : `; there is ${near}`}`,
+      );
+    }
+    const event = Object.values(eventColumnsOf(definition) ?? {});
+    const system = known.filter((name) => name.startsWith('_') || EVENT_IDS.has(name));
+    const version = versionOf(definition, document) ?? '';
+    const key = [...rowKeyOf(definition), ...keyOf(definition), version];
+    const kept = new Set([...names, ...key, ...event, ...system, ...COVERED_BY]);
+    const narrow = { ...definition, only: known.filter((name) => kept.has(name)) };
+    const nested = document.nested?.map((one) =>
+      one.table === definition ? { ...one, table: narrow } : one,
+    );
+    const around = definition === document ? narrow : { ...document, ...(nested && { nested }) };
+    return new Tables(this.documents.map((one) => (one === document ? around : one)));
+  }
+
   get(name: string): TableEntry | undefined {
     return this.#entries.get(name);
   }
@@ -110,7 +143,7 @@ export class Tables {
   /** Names of a table and of those nested in it. */
   withNested(name: string): string[] {
     const { definition, document } = this.#entries.get(name) ?? {};
-    const nested = definition === document ? (document?.nested ?? []) : [];
+    const nested = definition === document && definition?.only === undefined ? (document?.nested ?? []) : [];
     return [name, ...nested.map(({ table }) => table.name)];
   }
 

@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
 import { contractEvent } from '../../src/sinks/contract-events.ts';
+import { METRICS } from '../../src/observe/metrics/catalogue.ts';
+import type { MetricState } from '../../src/observe/metrics/definition.ts';
 import { parseOptions } from '../../src/sinks/postgres/config.ts';
 import { resultOf, toMillraceError } from '../../src/vendors/postgres/failure.ts';
 import { createSink } from '../../src/sinks/postgres/sink.ts';
@@ -168,6 +170,43 @@ describe.skipIf(lack !== null)(`the postgres sink${skipped(lack)}`, async () => 
     }
     server.sql(`UPDATE added._millrace_loads SET shape = '' WHERE load = 1`);
     await expect(sendTo(['events'])).rejects.toThrow('names no tables: it is of another format');
+  });
+
+  test('it says when the newest event of each table was received, as the table itself does; a refused batch changes nothing', async () => {
+    const schema = 'newest';
+    const sink = sinkFor({ schema, tables: ['events', 'meals'] });
+    await sink.open(signal);
+    expect([...(sink.newest?.() ?? [])]).toEqual([]);
+    const [first, last] = [Date.UTC(2026, 10, 21), Date.UTC(2026, 10, 22)];
+    const events = [
+      mealEvent(1, { receivedAt: first }),
+      contractEvent(2, { type: 'raw.other', receivedAt: last }),
+      mealEvent(3, { receivedAt: first - 1000 }),
+    ];
+    const sendTo = (some: readonly JournalEvent[]) =>
+      sink.send(
+        some.map((event) => ({ event, destination: null })),
+        signal,
+      );
+    await sendTo(events);
+    server.sql(`ALTER TABLE newest.meals ADD CONSTRAINT none CHECK (false) NOT VALID`);
+    expect(await sendTo([mealEvent(4, { receivedAt: last })])).toMatchObject([{ status: 'refused' }]);
+    const newest = Object.fromEntries(sink.newest?.() ?? []);
+    await sink.close(signal);
+    const asked = ['events.received_at', 'meals._received_at'].map((column) => {
+      const [table = '', name = ''] = column.split('.');
+      return [
+        table,
+        Number(server.sql(`SELECT extract(epoch FROM max(${name})) * 1000 FROM ${schema}.${table}`)),
+      ] as const;
+    });
+    expect(newest).toEqual(Object.fromEntries(asked));
+    const metric = METRICS.find(({ name }) => name === 'millrace_table_newest_received_timestamp_seconds');
+    const status = { sinks: [{ sink: 'made_up', newest }] };
+    expect(metric?.read({ status } as unknown as MetricState)).toEqual([
+      { labels: { sink: 'made_up', table: 'events' }, value: last / 1000 },
+      { labels: { sink: 'made_up', table: 'meals' }, value: first / 1000 },
+    ]);
   });
 
   test('receivers that start at the same time make the tables of a schema once', async () => {

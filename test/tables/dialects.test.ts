@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { DIALECTS, type DialectName } from '../../src/tables/sql/dialects/registry.ts';
 import { schemaOf, type SchemaOptions, type TableSchema } from '../../src/tables/sql/schema.ts';
+import { notePulls, WHOLE_PULLS } from '../../src/tables/sql/vanished.ts';
 import { TABLES } from '../../src/tables/tables.ts';
 import { duckdb } from '../export/support.ts';
 import { millrace } from '../support/millrace.ts';
@@ -50,14 +51,34 @@ function statementsOf(schema: TableSchema): string[] {
     describe: described,
     createView,
     load,
+    vanished,
     upgrade,
     erase,
     eraseByEvent,
   } = schema;
-  return [createTable, createIndexes, described, createView, load, upgrade, erase, eraseByEvent].filter(
-    (sql) => sql !== null,
-  );
+  return [
+    createTable,
+    createIndexes,
+    described,
+    createView,
+    load,
+    vanished,
+    upgrade,
+    erase,
+    eraseByEvent,
+  ].filter((sql) => sql !== null);
 }
+
+/** Whole pulls, of which the values need quotes or are missing. */
+const PULLS = ["o'hara\\", 'user-2'].map((user_id, n) => ({
+  user_id,
+  resource: 'meal',
+  table: 'meals',
+  provider: n === 0 ? null : 'made_up',
+  since: n === 0 ? null : '2026-01-01',
+  until: n === 0 ? null : '2026-02-01T00:00:00.000Z',
+  began_at: '2026-11-20T06:00:00.123Z',
+}));
 
 const lack = lacksWorking('sqlglot (pip install sqlglot)', PYTHON, ['-c', 'import sqlglot']);
 
@@ -80,6 +101,10 @@ describe.each(NAMES)('%s', (dialect) => {
       }));
       return [...plain, { name: `${table}: erase a day`, sql: day }, ...loads];
     });
+    const pulls = { definition: WHOLE_PULLS, document: WHOLE_PULLS };
+    cases.push({ name: 'table of pulls', sql: schemaOf(pulls, dialect).createTable });
+    const noted = notePulls(PULLS, DIALECTS[dialect]);
+    cases.push({ name: 'pulls', sql: noted });
     const guide = dialect === 'bigquery' ? blocksOf('docs/lake.md') : [];
     const merges = guide
       .filter(({ text }) => text.startsWith('MERGE'))

@@ -6,7 +6,8 @@ import { isRecord } from '../../lib/is-record.ts';
 import { cutLines } from '../../lib/lines.ts';
 import { jsonIn } from '../../lib/parsed.ts';
 import type { Tables } from '../../tables/tables.ts';
-import type { Archive } from './archives.ts';
+import { type Archive, onceEach, readArchiveFolder } from './archives.ts';
+import type { LoadOptions } from './options.ts';
 
 /** Written last by a backfill; its folder has the files of one. */
 const OUTCOMES = '_backfill.ndjson';
@@ -14,6 +15,17 @@ const OUTCOMES = '_backfill.ndjson';
 const REJECTS = 'rejects';
 /** A line for each whole pull: what it asked for, and when it began. */
 const PULLS = '_pulls.ndjson';
+
+/** The archives and backfills to be loaded, each once. @throws MillraceError archive_unreadable; usage for a single file */
+export async function readFolders({
+  paths,
+  places,
+  tables,
+}: Pick<LoadOptions, 'paths' | 'places' | 'tables'>): Promise<Archive[]> {
+  const readFolder = async (path: string): Promise<Archive> =>
+    (await readBackfillFolder(path, places, tables)) ?? (await readArchiveFolder(path, places));
+  return onceEach(await Promise.all(paths.map(readFolder)));
+}
 
 /**
  * The output folder of a backfill, as an archive of one file; null for another folder.

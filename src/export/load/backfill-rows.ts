@@ -1,17 +1,23 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { z } from 'zod';
+import { Places } from '../../archive/places.ts';
+import { MillraceError } from '../../core/errors.ts';
 import { CLOSE_BRACE, COMMA, JsonFault, OPEN_BRACE, skipValue } from '../../lib/json-text.ts';
 import { cutLines, type Line } from '../../lib/lines.ts';
 import { jsonIn } from '../../lib/parsed.ts';
 import { type Pull, writePulls } from '../../tables/database/pulls.ts';
-import type { TableDefinition } from '../../tables/definition.ts';
+import type { Tables } from '../../tables/tables.ts';
+import { allColumnsOf, columnsOf, type TableDefinition } from '../../tables/definition.ts';
 import { columnsInRow } from '../../tables/shape/plan.ts';
 import { appendRows } from './append.ts';
 import type { BackfillSource } from './archives.ts';
 import { readBackfillFolder } from './backfill-folder.ts';
 import { type LoadCounts, type LoadTerms, noCounts } from './options.ts';
+import { RowMembers } from './row-members.ts';
 
 /** Bytes of rows that are sent to the database together. */
-const BATCH_BYTES = 2 * 1024 * 1024;
+const BATCH_BYTES = 4 * 1024 * 1024;
 
 const time = z.iso.datetime({ offset: true });
 /** A line of the file of pulls; `since` and `until` are days, both included, or times, the second not included. */
@@ -36,6 +42,34 @@ function parsePull(line: string): Pull | null {
   } catch {
     return null;
   }
+}
+
+/**
+ * The tables of which a backfill's folder has files, and its whole pulls.
+ * @throws MillraceError usage for another folder; rows_missing where a table or a pull is not as it should be
+ */
+export async function filesOfBackfill(
+  folder: string,
+  known: Tables,
+): Promise<{ readonly tables: readonly string[]; readonly pulls: readonly Pull[] }> {
+  const found = await readBackfillFolder(folder, new Places(), known);
+  if (found === null)
+    throw new MillraceError('usage', `${folder}: it is not the output folder of a backfill`);
+  for (const { file, reason } of found.problems)
+    throw new MillraceError('rows_missing', `${file}: ${reason}`);
+  const backfills = found.files.filter((source) => 'rows' in source);
+  const tables = backfills.flatMap(({ rows }) => rows.map(({ table }) => table));
+  const file = backfills[0]?.pulls ?? null;
+  const lines = file === null ? [] : readFileSync(join(folder, file), 'utf8').trimEnd().split('\n');
+  const pulls = lines
+    .filter((line) => line !== '')
+    .map((line, n) => {
+      const pull = parsePull(line);
+      if (pull === null) throw new MillraceError('rows_missing', `${file}:${n + 1}: it is no line of a pull`);
+      if (tables.includes(pull.table)) return pull;
+      throw new MillraceError('rows_missing', `${file}:${n + 1}: ${pull.table}.ndjson is missing`);
+    });
+  return { tables, pulls };
 }
 
 /** Loads the files of a backfill, as one load, in a transaction of the caller's. */
@@ -68,14 +102,20 @@ export class BackfillRows {
   }
 
   async #loadFile(file: string, table: TableDefinition, onBatch: () => void): Promise<void> {
-    const heads = columnsInRow(table).map(({ name }) => Buffer.from(`${JSON.stringify(name)}:`));
+    const columns = columnsInRow(table, allColumnsOf(table));
+    const members = new RowMembers(columns);
+    const wanted = new Set(columnsOf(table));
+    const dropped = new Set(columns.flatMap((column, at) => (wanted.has(column) ? [] : [at])));
     let [batch, size]: [Row[], number] = [[], 0];
     for await (const lines of this.#linesOf(file)) {
       for (const line of lines) {
         const { bytes, number } = line;
-        const fault = faultOf(line, heads);
+        const cuts: number[] = [];
+        const fault = faultOf(line, members, (column, from, to) => {
+          if (dropped.has(column)) cuts.push(from, to);
+        });
         if (fault !== null || bytes === null) this.#note(file, number, fault ?? '');
-        else batch.push({ bytes, number });
+        else batch.push({ bytes: cuts.length === 0 ? bytes : without(bytes, cuts), number });
         size += bytes?.length ?? 0;
       }
       if (size < BATCH_BYTES) continue;
@@ -134,17 +174,35 @@ interface Row {
   readonly number: number;
 }
 
-/** Why a line is no row as the shaper writes them, with these beginnings of members in their order; null when it is one. */
-function faultOf({ bytes, ended }: Line, heads: readonly Buffer[]): string | null {
+/** A row without the members between these pairs of indexes. */
+function without(row: Buffer, cuts: readonly number[]): Buffer {
+  const bounds = [0, ...cuts, row.length];
+  const left = Buffer.concat(
+    bounds.flatMap((from, at) => (at % 2 === 0 ? [row.subarray(from, bounds[at + 1])] : [])),
+  );
+  // The last member is gone, and its comma is not.
+  return left.at(-2) === COMMA ? Buffer.concat([left.subarray(0, -2), left.subarray(-1)]) : left;
+}
+
+/** Why a line is no row as the shaper writes them; null when it is one. @param onMember gets where each member stands, with its comma */
+function faultOf(
+  { bytes, ended }: Line,
+  members: RowMembers,
+  onMember: (column: number, from: number, to: number) => void,
+): string | null {
   if (bytes === null || !ended) return 'the line is not complete';
   let at = 1;
   try {
-    for (const head of heads) {
-      const from = at + head.length;
+    for (let from = 0; ;) {
+      const column = members.columnAt(bytes, at, from);
+      const value = at + members.lengthOf(column);
       // A value that is missing is not written as null.
-      if (!bytes.subarray(at, from).equals(head) || bytes[from] === N) continue;
-      at = skipValue(bytes, from, 1);
+      if (column === -1 || bytes[value] === N) break;
+      const start = at;
+      at = skipValue(bytes, value, 1);
       if (bytes[at] === COMMA) at += 1;
+      onMember(column, start, at);
+      from = column + 1;
     }
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error;

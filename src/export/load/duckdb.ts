@@ -13,6 +13,7 @@ import { columnsInRow } from '../../tables/shape/plan.ts';
 import { literal } from '../../tables/sql/dialects/dialect.ts';
 import { duckdb } from '../../tables/sql/dialects/duckdb.ts';
 import { type Database, LOAD_COLUMN, RowsRefused } from '../../tables/database/database.ts';
+import { RowMembers } from './row-members.ts';
 
 /** Query for the database's file; null for one in memory. */
 const OWN_FILE = 'SELECT path FROM duckdb_databases() WHERE database_name = current_database()';
@@ -37,8 +38,11 @@ export class DuckDBDatabase implements Database {
     this.#rows = rows;
   }
 
-  /** @throws MillraceError usage where DuckDB is not installed; database_in_use, database_refused */
-  static async open(file: string): Promise<DuckDBDatabase> {
+  /**
+   * @param access `read` makes no file and changes none
+   * @throws MillraceError usage where DuckDB is not installed; database_in_use, database_refused
+   */
+  static async open(file: string, access: 'read' | 'write' = 'write'): Promise<DuckDBDatabase> {
     const { DuckDBInstance } = await import('@duckdb/node-api').catch((error: unknown) => {
       throw new MillraceError(
         'usage',
@@ -49,7 +53,8 @@ export class DuckDBDatabase implements Database {
       );
     });
     try {
-      const instance = await DuckDBInstance.create(file);
+      const mode = access === 'read' ? { access_mode: 'READ_ONLY' } : {};
+      const instance = await DuckDBInstance.create(file, mode);
       const connection = await instance.connect();
       const [[path] = []] = (await connection.runAndReadAll(OWN_FILE)).getRows();
       // DuckDB opens other files as tables of a database in memory.
@@ -63,7 +68,7 @@ export class DuckDBDatabase implements Database {
       await connection.run('SET enable_external_file_cache = false');
       const rows = `${file}.loading.parquet`;
       // A run that was killed leaves rows there.
-      await rm(rows, { force: true });
+      if (access === 'write') await rm(rows, { force: true });
       return new DuckDBDatabase(instance, connection, rows);
     } catch (error) {
       const code = /lock/i.test(messageOf(error)) ? 'database_in_use' : 'database_refused';
@@ -152,12 +157,12 @@ const LINE_FEED = 10;
 /** Makes a Parquet file of the shaper's lines; its reader keeps numbers and JSON as they are. */
 class ParquetRows {
   readonly #columns: readonly Column[];
-  readonly #heads: readonly Buffer[];
+  readonly #members: RowMembers;
   readonly #rows: RowColumns;
 
   constructor(definition: TableDefinition) {
     this.#columns = columnsInRow(definition);
-    this.#heads = this.#columns.map(({ name }) => Buffer.from(`${JSON.stringify(name)}:`));
+    this.#members = new RowMembers(this.#columns);
     this.#rows = new RowColumns(this.#columns);
   }
 
@@ -172,17 +177,19 @@ class ParquetRows {
 
   /** The members of a row are in the order of `columnsInRow`; those without a value are missing. @returns index of the next row */
   #row(lines: Buffer, start: number): number {
+    const members = this.#members;
     let at = start + 1;
-    for (const [column, head] of this.#heads.entries()) {
-      if (lines.compare(head, 0, head.length, at, Math.min(at + head.length, lines.length)) !== 0) continue;
-      at += head.length;
+    for (let from = 0; lines[at] !== CLOSE_BRACE;) {
+      const column = members.columnAt(lines, at, from);
+      if (column === -1) throw new Error('a row has a column that its table has not, or another order');
+      at += members.lengthOf(column);
       const to = this.#endOf(lines, at, column);
       this.#rows.value(column, lines, at, to);
       at = Math.abs(to);
       if (lines[at] === COMMA) at += 1;
+      from = column + 1;
     }
-    if (lines[at] !== CLOSE_BRACE || lines[at + 1] !== LINE_FEED)
-      throw new Error('a row has a column that its table has not, or another order');
+    if (lines[at + 1] !== LINE_FEED) throw new Error('a row does not end with its line');
     this.#rows.end();
     return at + 2;
   }

@@ -9,8 +9,8 @@ import {
 import { removeVanished } from '../../tables/database/pulls.ts';
 import { ensureTables } from '../../tables/database/tables.ts';
 import { Drift } from '../../tables/learned/drift.ts';
-import { type Archive, onceEach, readArchiveFolder } from './archives.ts';
-import { readBackfillFolder } from './backfill-folder.ts';
+import type { Archive } from './archives.ts';
+import { readFolders } from './backfill-folder.ts';
 import { addCounts, type LoadOptions, type LoadSummary, type LoadTerms, noCounts } from './options.ts';
 import { planLoad, type LoadPlan } from './plan.ts';
 import { LoadStep } from './step.ts';
@@ -25,10 +25,8 @@ const DEFAULT_TABLE = 'events';
  * @throws MillraceError archive_unreadable, archive_sealed, usage; errors of the database as they are
  */
 export async function runLoad(database: Database, options: LoadOptions): Promise<LoadSummary> {
-  const { paths, places, tables: known } = options;
-  const readFolder = async (path: string): Promise<Archive> =>
-    (await readBackfillFolder(path, places, known)) ?? (await readArchiveFolder(path, places));
-  const archives = onceEach(await Promise.all(paths.map(readFolder)));
+  const { tables: known } = options;
+  const archives = await readFolders(options);
   const backfills = archives.flatMap(({ files }) =>
     files.flatMap((source) => ('rows' in source ? source.rows : [])),
   );

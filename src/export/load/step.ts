@@ -24,7 +24,7 @@ import type { PlannedFile } from './plan.ts';
 
 /** Records, and bytes of them, whose rows are sent to the database together. */
 const BATCH_RECORDS = 2000;
-const BATCH_BYTES = 2 * 1024 * 1024;
+const BATCH_BYTES = 4 * 1024 * 1024;
 
 type ArchiveRecordItem = ArchiveItem & { kind: 'record' };
 

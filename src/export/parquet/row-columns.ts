@@ -6,19 +6,23 @@ import { ColumnValues, type GatheredValues } from './column-values.ts';
 export class RowColumns implements RowTarget {
   readonly columns: readonly Column[];
   readonly #values: readonly (ColumnValues | null)[];
-  readonly #twins: readonly number[] | undefined;
+  /** Of each column, the index in `#values` of its values. */
+  readonly #from: readonly number[];
   /** Rows so far. */
   rows = 0;
   /** Bytes of their values as JSON, about as many as in memory. */
   held = 0;
 
-  /** @param twins by column, the first with the same values, which are kept once */
-  constructor(columns: readonly Column[], twins?: readonly number[]) {
-    this.columns = columns;
-    this.#twins = twins;
-    this.#values = columns.map((column, at) =>
-      twins === undefined || twins[at] === at ? new ColumnValues(column) : null,
-    );
+  /**
+   * @param all columns that rows may have
+   * @param wanted those of them that are gathered
+   * @param twins by column of all, the first with the same values, which are kept once
+   */
+  constructor(all: readonly Column[], wanted = all, twins?: readonly number[]) {
+    this.columns = wanted;
+    this.#from = wanted.map((column) => twins?.[all.indexOf(column)] ?? all.indexOf(column));
+    const needed = new Set(this.#from);
+    this.#values = all.map((column, at) => (needed.has(at) ? new ColumnValues(column) : null));
   }
 
   value(column: number, bytes: Uint8Array, from: number, to: number): void {
@@ -35,7 +39,7 @@ export class RowColumns implements RowTarget {
   /** The columns so far, in buffers that are valid until `clear`; twins are the same object. */
   gathered(): GatheredValues[] {
     const own = this.#values.map((values) => values?.gathered(this.rows));
-    return own.map((values, at) => (values ?? own[this.#twins?.[at] ?? at]) as GatheredValues);
+    return this.#from.map((at) => own[at] as GatheredValues);
   }
 
   /** Removes all rows. */

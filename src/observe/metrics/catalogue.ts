@@ -156,6 +156,14 @@ const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
         Object.entries(skipped).map(([what, value]) => ({ labels: { sink, what }, value })),
       ),
   ),
+  millrace_table_newest_received_timestamp_seconds: gauge(
+    'When the newest event was received that a postgres sink has written into the table since its start. `millrace load --status --metrics` has it for the whole table of any database.',
+    ['sink', 'table'],
+    ({ status }) =>
+      status.sinks.flatMap(({ sink, newest }) =>
+        Object.entries(newest).map(([table, at]) => ({ labels: { sink, table }, value: at / 1000 })),
+      ),
+  ),
   millrace_sink_backlog_events: cursorGauge(
     'Events that wait for the sink; of more than 10,000 that it has not looked at yet, also those for others.',
     ({ backlog }) => backlog,

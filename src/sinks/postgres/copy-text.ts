@@ -1,6 +1,6 @@
 import { ByteWriter } from '../../lib/byte-writer.ts';
 import { copy } from '../../lib/json-compact.ts';
-import { BACKSLASH, CLOSE_BRACE, COMMA, QUOTE, skipValue } from '../../lib/json-text.ts';
+import { BACKSLASH, beginsWith, CLOSE_BRACE, COMMA, QUOTE, skipValue } from '../../lib/json-text.ts';
 import type { ColumnType, TableDefinition } from '../../tables/definition.ts';
 import { columnsInRow } from '../../tables/shape/plan.ts';
 
@@ -140,9 +140,4 @@ export class CopyText {
     }
     return this.#backslash;
   }
-}
-
-function beginsWith(bytes: Buffer, at: number, head: Buffer): boolean {
-  for (let i = 0; i < head.length; i += 1) if (bytes[at + i] !== head[i]) return false;
-  return true;
 }

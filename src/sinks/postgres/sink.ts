@@ -58,6 +58,8 @@ export class PostgresSink implements Sink {
   /** Connections that no batch uses. */
   #idle: PostgresDatabase[] = [];
   readonly #sends = new Sends();
+  /** Of each table, when the newest event was received that was written, in ms. */
+  readonly #newest = new Map<string, number>();
 
   constructor(options: PostgresOptions, context: SinkContext) {
     this.#options = options;
@@ -84,10 +86,26 @@ export class PostgresSink implements Sink {
       try {
         await this.#transact(signal, (database) => this.#write(database, batch));
         results.fill(DELIVERED);
+        this.#noteNewest(batch);
       } catch (error) {
         if (!signal.aborted) results.fill(resultOf(error, batch.length));
       }
     });
+  }
+
+  newest(): Iterable<readonly [string, number]> {
+    return this.#newest;
+  }
+
+  #noteNewest(batch: readonly Delivery[]): void {
+    const { known, entries } = this.#tables;
+    for (const [type, events] of Map.groupBy(batch, ({ event }) => event.type)) {
+      const newest = events.reduce((last, { event }) => Math.max(last, event.receivedAt), 0);
+      for (const entry of entries.filter((one) => known.takes(one, type))) {
+        const { name } = entry.definition;
+        this.#newest.set(name, Math.max(newest, this.#newest.get(name) ?? 0));
+      }
+    }
   }
 
   async close(signal: AbortSignal): Promise<void> {

@@ -1,6 +1,13 @@
 import { hash } from 'node:crypto';
 import { MillraceError } from '../../core/errors.ts';
-import { columnsOf, hasRowId, identityOf, ROW_ID, type TableDefinition } from '../definition.ts';
+import {
+  allColumnsOf,
+  columnsOf,
+  hasRowId,
+  identityOf,
+  ROW_ID,
+  type TableDefinition,
+} from '../definition.ts';
 import { type Dialect, doubleQuoted, tableName } from '../sql/dialects/dialect.ts';
 import { latestOf } from '../sql/latest.ts';
 import { addColumns, schemaOf } from '../sql/schema.ts';
@@ -33,21 +40,13 @@ export async function ensureTables(
 ): Promise<LoadedTables> {
   const { sql } = database;
   const ledger = ledgerIn(database);
-  const before = new Map<string, string>();
-  for (const [name, shape] of await database.query(`SELECT name, shape FROM ${ledger.tables}`))
-    before.set(String(name), String(shape));
-  const entries = [...new Set([...before.keys(), ...wanted])].sort().map((name) => {
-    const entry = known.get(name);
-    if (entry !== undefined) return entry;
-    throw new MillraceError(
-      'usage',
-      `the database has the table ${name}, which has no definition here (--tables)`,
-    );
-  });
+  const before = await notedTables(database);
+  const entries = entriesOf(known, [...before.keys(), ...wanted]);
   const present = await presentColumns(database);
   const due = entries.flatMap((entry) => {
     const { definition } = entry;
     const columns = present.get(definition.name);
+    refuseLess(definition, columns ?? []);
     const isNoted = before.get(definition.name) === shapeOf(entry);
     const changes = columnChanges(definition, columns ?? [], database, isNoted);
     return isNoted && columns !== undefined && changes.length === 0 ? [] : [{ entry, changes, isNoted }];
@@ -65,7 +64,44 @@ export async function ensureTables(
     for (const view of viewsOf(entries, sql)) await database.run(view);
   }
   const names = entries.map(({ definition }) => tableName(sql, definition.name));
-  return { known, entries, names, shape: sha(entries.map(shapeOf).join(' ')) };
+  return { known, entries, names, shape: shapeOfAll(entries) };
+}
+
+/** The tables that every load keeps up to date, each with the hash of its columns when it was made. */
+export async function notedTables(database: Database): Promise<ReadonlyMap<string, string>> {
+  const rows = await database.query(`SELECT name, shape FROM ${ledgerIn(database).tables} ORDER BY name`);
+  return new Map(rows.map(([name, shape]) => [String(name), String(shape)]));
+}
+
+/** @throws MillraceError usage for a table whose definition is not known */
+export function entriesOf(known: Tables, names: readonly string[]): TableEntry[] {
+  return [...new Set(names)].sort().map((name) => {
+    const entry = known.get(name);
+    if (entry !== undefined) return entry;
+    throw new MillraceError(
+      'usage',
+      `the database has the table ${name}, which has no definition here (--tables)`,
+    );
+  });
+}
+
+/** The `shape` of loads into these tables. */
+export function shapeOfAll(entries: readonly TableEntry[]): string {
+  return sha(entries.map(shapeOf).join(' '));
+}
+
+/** Files would be loaded again without the values of columns that are not wanted. @throws MillraceError usage */
+function refuseLess(definition: TableDefinition, present: readonly { readonly name: string }[]): void {
+  if (definition.only === undefined) return;
+  const dropped = new Set(allColumnsOf(definition).map(({ name }) => name)).difference(
+    new Set(definition.only),
+  );
+  const lost = present.filter(({ name }) => dropped.has(name)).map(({ name }) => name);
+  if (lost.length === 0) return;
+  throw new MillraceError(
+    'usage',
+    `the table ${definition.name} has columns that --columns leaves out, and would lose their values: ${lost.join(', ')}`,
+  );
 }
 
 /** Statements that make the views of the newest versions, each after the one that it reads. */

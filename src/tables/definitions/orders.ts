@@ -9,6 +9,8 @@ export const ORDERS = table({
   key: ['id'],
   newest: 'updated_at',
   events: ['labtest.order.'],
+  // What the service answers when it has taken an order.
+  framed: 'order',
   columns: [
     ID,
     TEAM,

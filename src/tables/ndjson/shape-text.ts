@@ -1,5 +1,7 @@
 import { ByteWriter } from '../../lib/byte-writer.ts';
+import { JsonFault, OPEN_BRACE } from '../../lib/json-text.ts';
 import { columnsOf } from '../definition.ts';
+import { memberOf } from '../documents.ts';
 import type { OnExtraField, TableFields } from '../learned/field-sums.ts';
 import { readColumn } from '../shape/column-types.ts';
 import type { RowReject } from '../shape/reject.ts';
@@ -38,6 +40,8 @@ export interface ShapeTextOptions {
   readonly longest?: number;
   /** Name of the list, when it is not that of the table. */
   readonly list?: string | undefined;
+  /** Further names of lists, beside that of the table. */
+  readonly lists?: readonly string[];
   /** Member that holds lists of documents by name, such as `groups`. */
   readonly groups?: string | undefined;
   /** True when the text is known to be NDJSON; otherwise its first line shows it. */
@@ -79,7 +83,7 @@ export async function shapeText(
 ): Promise<ShapeProgress> {
   const known = options.known ?? TABLES;
   const entry = entryOf(options.tables, known);
-  const { name, nested = [] } = entry.document;
+  const { name, nested = [], framed } = entry.document;
   // An array of that name can hold rows inside a document.
   const isInner = nested.some(({ at, each }) => at === 'data' && each === 'array');
   let element = { offset: 0, length: 0 };
@@ -102,7 +106,10 @@ export async function shapeText(
   const padded = new PaddedChunk();
   let text: Buffer = Buffer.alloc(0);
   const scanner = new ElementScanner({
-    containers: options.list !== undefined ? [options.list] : isInner ? [name] : [name, 'data'],
+    containers:
+      options.list === undefined
+        ? [name, ...(isInner ? [] : ['data']), ...(options.lists ?? [])]
+        : [options.list],
     groups: options.groups,
     longest,
     lines: options.lines ?? false,
@@ -110,6 +117,8 @@ export async function shapeText(
     onDocument: () => options.onDocument?.(),
     ...(options.onMember === undefined ? {} : { onMember: options.onMember }),
     take: (at, offset) => {
+      // An item may be a frame around its document.
+      if (framed !== undefined) return 0;
       const end = quick?.shape(at, longest) ?? 0;
       if (quick !== null && end > 0) {
         progress.elements += quick.elements;
@@ -124,7 +133,9 @@ export async function shapeText(
       if (next > 0) progress.elements += 1;
       return next;
     },
-    onElement: (bytes, offset) => {
+    onElement: (found, start) => {
+      const bytes = framed === undefined ? found : insideFrame(found, framed);
+      const offset = start + bytes.byteOffset - found.byteOffset;
       progress.elements += 1;
       element = { offset, length: bytes.length };
       shaper.at(offset);
@@ -182,6 +193,17 @@ export function checkGiven(
     const text = Buffer.from(JSON.stringify(value));
     if (!['text', 'timestamp', 'date'].includes(column.type) || readColumn(column.type, text, 0, 1) === 0)
       throw new TypeError(`${name} is of type ${column.type}, but ${text.toString()} is not`);
+  }
+}
+
+/** The object under this member of an object without an id; otherwise the object itself. */
+function insideFrame(object: Buffer, member: string): Buffer {
+  try {
+    const inner = memberOf(object, 'id') === null ? memberOf(object, member) : null;
+    return inner?.[0] === OPEN_BRACE ? inner : object;
+  } catch (error) {
+    if (!(error instanceof JsonFault)) throw error;
+    return object;
   }
 }
 

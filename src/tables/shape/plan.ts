@@ -1,6 +1,7 @@
 import {
   type Column,
   type ColumnType,
+  allColumnsOf,
   columnsOf,
   envelopeOf,
   EXTRA,
@@ -21,7 +22,7 @@ export function planRow(
   given: Readonly<Record<string, string>>,
   around: readonly Column[] = [],
 ): RowPlan {
-  const all = columnsOf(definition);
+  const all = allColumnsOf(definition);
   const tailFrom = all.indexOf(EXTRA) + 1;
   const own = all.slice(0, tailFrom).filter((column) => parentOf(column) === null);
   const behind = all.slice(tailFrom).filter((column) => column !== ROW_ID);
@@ -113,8 +114,11 @@ function identitiesOf(
 }
 
 /** Columns in the order in which a row of text has them: what is known last stands first. */
-export function columnsInRow(definition: TableDefinition): readonly Column[] {
-  return columnsOf(definition).toSorted((a, b) => rankInRow(a) - rankInRow(b));
+export function columnsInRow(
+  definition: TableDefinition,
+  columns = columnsOf(definition),
+): readonly Column[] {
+  return columns.toSorted((a, b) => rankInRow(a) - rankInRow(b));
 }
 
 function rankInRow(column: Column): number {

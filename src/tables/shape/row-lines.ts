@@ -1,7 +1,7 @@
 import { ByteWriter } from '../../lib/byte-writer.ts';
 import { copy, copyJson, copyText } from '../../lib/json-compact.ts';
 import { CLOSE_BRACE, COMMA, OPEN_BRACE } from '../../lib/json-text.ts';
-import { type ColumnType, columnsOf, type TableDefinition } from '../definition.ts';
+import { allColumnsOf, type ColumnType, columnsOf, type TableDefinition } from '../definition.ts';
 import type { RowTarget } from './write-rows.ts';
 import { copyTime } from './time.ts';
 
@@ -20,17 +20,20 @@ export class RowLines implements RowTarget {
   /** Rows that are not taken yet. */
   rows = 0;
   readonly definition: TableDefinition;
-  readonly #columns: readonly Column[];
+  /** Null for one that is not wanted. */
+  readonly #columns: readonly (Column | null)[];
   #text = new ByteWriter();
   /** Index of the row that is being written. */
   #start = 0;
 
   constructor(definition: TableDefinition) {
     this.definition = definition;
-    this.#columns = columnsOf(definition).map(({ name, type }) => ({
-      head: Buffer.from(`,${JSON.stringify(name)}:`),
-      copy: copierOf(type),
-    }));
+    const wanted = new Set(columnsOf(definition));
+    this.#columns = allColumnsOf(definition).map((column) =>
+      wanted.has(column)
+        ? { head: Buffer.from(`,${JSON.stringify(column.name)}:`), copy: copierOf(column.type) }
+        : null,
+    );
   }
 
   /** Bytes of them. */
@@ -39,7 +42,9 @@ export class RowLines implements RowTarget {
   }
 
   value(column: number, bytes: Uint8Array, from: number, to: number): void {
-    const { head, copy: copyValue } = this.#columns[column] as Column;
+    const found = this.#columns[column] as Column | null;
+    if (found === null) return;
+    const { head, copy: copyValue } = found;
     const out = this.#text;
     out.room(head.length + (Math.abs(to) - from) * 2 + TIME_GROWS);
     const at = copy(head, 0, head.length, out.buffer, out.length);

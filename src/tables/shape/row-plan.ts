@@ -4,7 +4,7 @@ import type { ColumnType, EnvelopeField } from '../definition.ts';
 /**
  * A definition made ready for the shaper: paths as trees of fields, columns as slots, everything written as bytes. Slots are the
  * columns that a document may have, then the places where older documents have them, then objects and lists with columns or rows
- * inside. A column's number is its index in `columnsOf`. Where there is no such slot or column, -1 stands.
+ * inside. A column's number is its index in `allColumnsOf`. Where there is no such slot or column, -1 stands.
  */
 export interface RowPlan {
   readonly table: string;

@@ -8,7 +8,7 @@ import type { RowState } from './row-state.ts';
 export interface RowTarget {
   /**
    * The text of a value, as JSON. Bytes that are the same object hold the same text until the row ends.
-   * @param column index in `columnsOf` the table; they come in the order of `columnsInRow`
+   * @param column index in `allColumnsOf` the table; they come in the order of `columnsInRow`
    * @param to negative for a text with escapes and for JSON that is not canonical
    */
   value(column: number, bytes: Uint8Array, from: number, to: number): void;

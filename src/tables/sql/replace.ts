@@ -117,18 +117,19 @@ function deleteSame({ table, document, staged }: Replacement, words: Words): str
 }
 
 /** Equal, or both null; written as an equation, because warehouses join by a hash then. */
-export function equal(
-  { name, type, required }: Column,
-  own: Name,
-  other: Name,
-  { types }: Pick<Words, 'types'>,
+export function equal(column: Column, own: Name, other: Name, words: Pick<Words, 'types'>): string {
+  const text = (value: string): string => (column.required === true ? value : asText(column, value, words));
+  return `${text(own(column.name))} = ${text(other(column.name))}`;
+}
+
+/** A value as a text, in which null is not the empty one. */
+export function asText(
+  { type }: Column,
+  value: string,
+  { types, nullable }: Pick<Dialect, 'types' | 'nullable'>,
 ): string {
-  const text = (value: string): string => {
-    if (required === true) return value;
-    // An empty text is not null.
-    return `COALESCE(${type === 'text' ? `${value} || '.'` : `CAST(${value} AS ${types.text})`}, '')`;
-  };
-  return `${text(own(name))} = ${text(other(name))}`;
+  const as = nullable?.(types.text) ?? types.text;
+  return `COALESCE(${type === 'text' ? `${value} || '.'` : `CAST(${value} AS ${as})`}, '')`;
 }
 
 type Name = (column: string) => string;

@@ -5,6 +5,7 @@ import { dayOf, formatOf, type Source, type SourceFormat } from './dialects/sour
 import { eventColumnsOf } from './identity.ts';
 import { createView, latestOf } from './latest.ts';
 import { deleteDay } from './replace.ts';
+import { removeVanished } from './vanished.ts';
 import { EVENTS } from '../definitions/events.ts';
 import type { TableEntry } from '../tables.ts';
 
@@ -21,6 +22,8 @@ export interface TableSchema {
   readonly createView: string | null;
   /** Loads rows; repeating it changes nothing. */
   readonly load: string;
+  /** Removes rows that have vanished at the service, by the table of whole pulls; null for a table that no pull is of. */
+  readonly vanished: string | null;
   /**
    * Makes the table, or adds new columns to one of an earlier version; null where the dialect cannot add a column only if it is
    * missing. It drops the view, which has to be made again.
@@ -66,6 +69,7 @@ export function schemaOf(
     describe: describe(definition, dialect),
     createView: createView(entry, dialect),
     load: dialect.load(definition, document, sourceOf(place, dialect, options)),
+    vanished: removeVanished(entry, dialect),
     upgrade: upgrade(definition, dialect),
     erase: eraseFrom(definition, dialect, options),
     eraseByEvent: eraseByEvent(definition, dialect, options),

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { loadCommand } from '../../../src/cli/load.ts';
+import { loadCommand } from '../../../src/cli/load/command.ts';
 import { run } from '../../cli/run.ts';
 import { archive, mealEvent } from '../support.ts';
 import { temporaryFolder } from '../../support/folders.ts';

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { loadCommand } from '../../../src/cli/load.ts';
+import { loadCommand } from '../../../src/cli/load/command.ts';
 import { contractEvent } from '../../../src/sinks/contract-events.ts';
 import { schemaOf } from '../../../src/tables/sql/schema.ts';
 import { TABLES } from '../../../src/tables/tables.ts';

@@ -20,6 +20,7 @@ export const bigquery: Dialect = {
     json: 'JSON',
   },
   deletes: 'exists',
+  comparesStructs: true,
   addsMissing: true,
   quote,
   literal: escaped,

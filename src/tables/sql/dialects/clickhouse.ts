@@ -1,6 +1,6 @@
 import { columnsOf, type Column, type TableDefinition } from '../../definition.ts';
 import { arrivalOf, eventColumnsOf, keyOf, sortedBy } from '../identity.ts';
-import { deleteDay, distinctRows } from '../replace.ts';
+import { asText, deleteDay, distinctRows } from '../replace.ts';
 import { type Dialect, escaped, listColumns, script } from './dialect.ts';
 import { patternOf, type Source } from './source.ts';
 
@@ -34,7 +34,8 @@ export const clickhouse: Dialect = {
       `ORDER BY (${[...new Set([...sortedBy(table), arrivalOf(table)])].map(quote).join(', ')})`,
       'SETTINGS allow_nullable_key = 1',
     ].join('\n'),
-  startOf: (day) => `toDateTime64('${day} 00:00:00', 6, 'UTC')`,
+  startOf: (day, time = '00:00:00') => `toDateTime64('${day} ${time}', 6, 'UTC')`,
+  nullable: (type) => `Nullable(${type})`,
   load: (table, document, source) => {
     const rows = `(${rowsOf(table, source)})`;
     const columns = listColumns(table, quote);
@@ -73,12 +74,10 @@ function deleteWhere(
   columns: readonly string[],
   condition: string,
 ): string {
-  const types = new Map(columnsOf(table).map(({ name, type }) => [name, type]));
+  const known = new Map(columnsOf(table).map((column) => [column.name, column]));
   // As texts, because null equals nothing; an empty text is not null.
   const texts = [...new Set(columns)].map((name) =>
-    types.get(name) === 'text'
-      ? `ifNull(concat(${quote(name)}, '.'), '')`
-      : `ifNull(toString(${quote(name)}), '')`,
+    asText(known.get(name) as Column, quote(name), clickhouse),
   );
   const own = condition === '' ? '' : `${condition}\n  AND `;
   const staged = condition === '' ? '' : `\n  WHERE ${condition}`;

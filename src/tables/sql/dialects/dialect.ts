@@ -40,8 +40,12 @@ export interface Dialect {
   indexes?(table: TableDefinition, on: string): readonly string[];
   /** The hash that its indexes have instead of a text, which can be too long for them. */
   hashed?(text: string): string;
-  /** The first moment of a day, in UTC. */
-  startOf?(day: string): string;
+  /** A moment of a day in UTC, the first one by default. */
+  startOf?(day: string, time?: string): string;
+  /** The type of values of this type or null, where types do not have null by themselves. */
+  nullable?(type: string): string;
+  /** Rows of values are compared with structs. */
+  readonly comparesStructs?: true;
   /** Statements that load rows into the table; repeating them changes nothing. */
   load(table: TableDefinition, document: TableDefinition, source: Source): string;
 }

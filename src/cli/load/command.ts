@@ -1,20 +1,30 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { EXIT, messageOf, MillraceError } from '../core/errors.ts';
-import { backoff } from '../deliver/retry.ts';
-import { formatDuration, parseDuration } from '../lib/units.ts';
-import type { Database } from '../tables/database/database.ts';
-import type { LoadOptions, LoadSummary } from '../export/load/options.ts';
-import { runLoad } from '../export/load/run.ts';
-import { describeDrift, describeExtraField } from '../tables/learned/drift.ts';
-import type { Tables } from '../tables/tables.ts';
-import { fileReports, some } from './file-reports.ts';
-import { closing, type Io, printResult, usageError } from './io.ts';
-import { KEY_OPTIONS, openerOf } from './key-options.ts';
-import { commandOf, type OptionsOf, readBy, required, textOr } from './options.ts';
-import { withArchives } from './places.ts';
-import { StatusLine } from './status-line.ts';
-import { madeOfEvents, namedTables, TABLES_OPTION, tablesOf, tablesOption } from './tables-option.ts';
+import { EXIT, MillraceError } from '../../core/errors.ts';
+import { backoff } from '../../deliver/retry.ts';
+import { formatDuration, parseDuration } from '../../lib/units.ts';
+import type { LoadOptions, LoadSummary } from '../../export/load/options.ts';
+import { runLoad } from '../../export/load/run.ts';
+import { describeDrift, describeExtraField } from '../../tables/learned/drift.ts';
+import type { Tables } from '../../tables/tables.ts';
+import { fileReports, some } from '../file-reports.ts';
+import { closing, type Io, printResult, usageError } from '../io.ts';
+import { KEY_OPTIONS, openerOf } from '../key-options.ts';
+import { commandOf, type OptionsOf, readBy, required, special, textOr } from '../options.ts';
+import { withArchives } from '../places.ts';
+import { StatusLine } from '../status-line.ts';
+import {
+  COLUMNS_OPTION,
+  hasExtra,
+  madeOfEvents,
+  namedTables,
+  TABLES_OPTION,
+  tablesOf,
+  tablesOption,
+  withColumns,
+} from '../tables-option.ts';
+import { printState } from './status.ts';
+import { type Target, targetOf } from './target.ts';
 
 const HELP = `
 Examples:
@@ -22,6 +32,7 @@ Examples:
   millrace load ./data/archive --to duckdb:./warehouse.duckdb --table events --table meals
   millrace load ./data/archive --to postgres://loader@db.example/warehouse --follow
   millrace load ./data/history --to duckdb:./warehouse.duckdb
+  millrace load ./data/archive --to duckdb:./warehouse.duckdb --status
 
 Loads the closed files of archives as rows of the tables that \`millrace schema\` declares. It creates the tables and their
 <table>_latest views. The same command again loads new files, removes rows that an erasure removed from the archive, and continues
@@ -35,6 +46,12 @@ whenever such rows are loaded later.
 
 A row that the database refuses, for example by one of your constraints, is named and set aside; the others are loaded. The next
 run tries it again. A sealed archive needs its keys: --config or --keys.
+
+--columns makes a table with some of its columns. Give it with each load: one without it adds the other columns, and loads all files
+again. A table that has more columns already is refused.
+
+--status loads nothing and shows what the database holds: rows, users, the oldest and the newest event of each table, the last
+load, and how many files of the named folders are loaded. A table that is missing in the database ends it with 3.
 
 Keep passwords out of the command line: set PGPASSWORD, or use ~/.pgpass. DuckDB files need the package @duckdb/node-api beside
 millrace; with --follow the file is closed between rounds, so that others can read it. After an erasure DuckDB keeps deleted bytes
@@ -54,8 +71,16 @@ const LONGEST_BACKOFF_MS = 60_000;
 const OPTIONS = {
   '--to <address>': required('postgres://user@host:5432/database or duckdb:FILE'),
   '--table <table>': tablesOption('load'),
+  ...COLUMNS_OPTION,
   '--schema <name>': textOr('public', 'schema of the tables in PostgreSQL'),
   '--follow': 'keep loading new files, until it is stopped',
+  '--status': special<boolean | undefined>('load nothing; show what the database holds', (option) =>
+    option.conflicts('follow'),
+  ),
+  '--metrics': special<boolean | undefined>(
+    'with --status: the newest event of each table as a metric for Prometheus',
+    (option) => option.conflicts('json'),
+  ),
   '--every <duration>': readBy(parseDuration, 'with --follow: time between two rounds', '5s'),
   '--config <file>': 'open sealed records with the keys of the sinks of this config; use its `tables:`',
   '--json': 'end each round with a line of JSON: {ok, files, records, rows, duplicates, …}',
@@ -67,10 +92,15 @@ type Options = OptionsOf<typeof OPTIONS>;
 export function loadCommand(io: Io): Command {
   return commandOf('load', OPTIONS, HELP)
     .description('load archives and backfills into PostgreSQL or a DuckDB file, once or continuously')
-    .argument('<folder...>', 'folders or URLs of archives, or output folders of backfills')
+    .argument('[folder...]', 'folders or URLs of archives, or output folders of backfills')
     .action(async (paths: readonly string[], options: Options) => {
-      const tables = await tablesOf(options, io);
+      const tables = withColumns(await tablesOf(options, io), options.table ?? [], options.columns);
       const target = await targetOf(options.to, options.schema);
+      const isToLoad = options.status !== true;
+      if (isToLoad && options.metrics === true) throw usageError('--metrics needs --status');
+      if (isToLoad && paths.length === 0) throw usageError('name an archive or a backfill to load');
+      if (!isToLoad && options.table !== undefined)
+        throw usageError('--status shows all tables: take out --table');
       await withArchives(paths, options, io, async (places) => {
         const work: LoadOptions = {
           paths,
@@ -82,7 +112,9 @@ export function loadCommand(io: Io): Command {
           opener: () => openerOf(options, io),
           signal: io.signal,
           ...reporting(io),
+          ...(hasExtra(options) ? {} : { onUnknown: () => undefined }),
         };
+        if (!isToLoad) return printState(target, work, options, io);
         const reportFirst = (summary: LoadSummary): void => {
           report(summary, target, options, io);
           if (!isOk(summary)) io.setExit(EXIT.partial);
@@ -202,55 +234,8 @@ function report(summary: LoadSummary, target: Target, options: Options, io: Io):
     ...some(erased, 'records stay sealed: their users were erased'),
     ...some(problems, 'records or files could not be read'),
     ...(problems > 0 && records + before === 0 ? [NO_ARCHIVE] : []),
-    ...summary.drift.map(describeDrift),
+    ...(hasExtra(options) ? summary.drift.map(describeDrift) : []),
     ...some(rejects, 'records made no row'),
     ...(summary.complete ? [] : ['interrupted; run the same command to continue']),
   );
-}
-
-/** Milliseconds until a database that does not answer counts as unreachable. */
-const TIMEOUT_MS = 15_000;
-
-/** The database to load into. */
-interface Target {
-  /** Address without a password. */
-  readonly name: string;
-  /** @param signal ends the opening and, in PostgreSQL, running statements */
-  open(signal: AbortSignal): Promise<Database>;
-  /** The error to report for an error of the database. */
-  explain(error: unknown): unknown;
-}
-
-/**
- * @param address `postgres://…` or `duckdb:FILE`
- * @param schema of PostgreSQL
- * @throws MillraceError usage
- */
-async function targetOf(address: string, schema: string): Promise<Target> {
-  if (/^postgres(ql)?:\/\//.test(address)) {
-    const { PostgresDatabase } = await import('../sinks/postgres/database.ts');
-    const { nameOf } = await import('../vendors/postgres/connection.ts');
-    const { toMillraceError } = await import('../vendors/postgres/failure.ts');
-    const name = nameOf(address);
-    return {
-      name,
-      open: (signal) =>
-        PostgresDatabase.openAlone({ connectionString: address, schema, timeout: TIMEOUT_MS }, signal),
-      explain: (error) => toMillraceError(name, error),
-    };
-  }
-  const [, file] = /^duckdb:(.+)$/.exec(address) ?? [];
-  if (file === undefined)
-    throw usageError(
-      '--to must be postgres://user@host:5432/database or duckdb:FILE (for BigQuery see To BigQuery in deploy/README.md)',
-    );
-  const { DuckDBDatabase } = await import('../export/load/duckdb.ts');
-  return {
-    name: file,
-    open: () => DuckDBDatabase.open(file),
-    explain: (error) =>
-      error instanceof MillraceError
-        ? error
-        : new MillraceError('database_refused', `${file}: ${messageOf(error)}`, { cause: error }),
-  };
 }
