@@ -14,6 +14,11 @@ const pages = execFileSync('git', ['ls-files', '*.md'], { cwd: ROOT, encoding: '
   .split('\n')
   .filter((file) => file !== '' && !OTHERS.test(file));
 
+test.each(pages)('%s has no padded tables', (file) => {
+  const tables = readFileSync(join(ROOT, file), 'utf8').match(/^\|.*$/gm) ?? [];
+  expect(tables.filter((line) => / {2,}\||\| {2,}|-{4,}/.test(line))).toEqual([]);
+});
+
 test.each(pages)(
   '%s has no line of more than 120 characters and no sentence of more than 30 words',
   (file) => {

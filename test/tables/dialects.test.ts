@@ -105,7 +105,7 @@ describe.each(NAMES)('%s', (dialect) => {
     cases.push({ name: 'table of pulls', sql: schemaOf(pulls, dialect).createTable });
     const noted = notePulls(PULLS, DIALECTS[dialect]);
     cases.push({ name: 'pulls', sql: noted });
-    const guide = dialect === 'bigquery' ? blocksOf('docs/lake.md') : [];
+    const guide = dialect === 'bigquery' ? blocksOf('docs/warehouse.md') : [];
     const merges = guide
       .filter(({ text }) => text.startsWith('MERGE'))
       .map(({ text: sql }) => ({ name: sql, sql }));

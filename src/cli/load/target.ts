@@ -43,7 +43,7 @@ export async function targetOf(address: string, schema: string): Promise<Target>
   const [, file] = /^duckdb:(.+)$/.exec(address) ?? [];
   if (file === undefined)
     throw usageError(
-      '--to must be postgres://user@host:5432/database or duckdb:FILE (for BigQuery see To BigQuery in deploy/README.md)',
+      '--to must be postgres://user@host:5432/database or duckdb:FILE (other warehouses: docs/warehouse.md)',
     );
   const { DuckDBDatabase } = await import('../../export/load/duckdb.ts');
   return {
