@@ -8,7 +8,7 @@ import { folderError, messageOf, MillraceError } from '../core/errors.ts';
 import { removePermanently } from '../core/objects.ts';
 import type { OpenProof } from '../core/proof.ts';
 import { SILENT } from '../core/sink.ts';
-import type { ObjectStore } from '../core/storage.ts';
+import { type ObjectStore, StorageError } from '../core/storage.ts';
 import { ensureFolder, errorCode, syncFolder } from '../lib/durable.ts';
 import { mapAtMost } from '../lib/map-at-most.ts';
 import { fillNew, NewFile } from '../lib/new-file.ts';
@@ -183,7 +183,9 @@ async function putFile(
   }
   await rm(temporary, { force: true });
   await syncFolder(dirname(join(root, file)));
-  return (await store.head(file))?.version ?? '';
+  const made = await store.head(file);
+  if (made === null) throw new StorageError('missing', `${file} is gone, though it was just written`);
+  return made.version;
 }
 
 /** A link never replaces a file. */
