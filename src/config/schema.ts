@@ -15,7 +15,7 @@ import {
   TIMER,
 } from '../lib/fields.ts';
 import { LARGEST_BODY } from '../core/archive.ts';
-import { RESOURCE_FIELDS } from '../history/resources.ts';
+import { RESOURCE_FIELDS } from '../history/written-resources.ts';
 import { PATH_FIELDS } from '../history/service/paths.ts';
 import { storageSection } from '../storage/fields.ts';
 import { kafkaJournal } from '../journal/kafka/config.ts';

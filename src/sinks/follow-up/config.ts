@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { SinkDescription } from '../../core/sink.ts';
 import { flag, NOT_EMPTY, text } from '../../lib/fields.ts';
-import { RESOURCE_FIELDS } from '../../history/resources.ts';
+import { RESOURCE_FIELDS } from '../../history/written-resources.ts';
 import { PATH_FIELDS } from '../../history/service/paths.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 
