@@ -66,14 +66,7 @@ export function readState(database: Database, where: string, options: StateOptio
       );
     const noted = [...(await notedTables(database)).keys()];
     const tables: TableState[] = [];
-    for (const table of noted)
-      tables.push(
-        await tableState(
-          database,
-          table,
-          present.get(table)?.map(({ name }) => name),
-        ),
-      );
+    for (const table of noted) tables.push(await tableState(database, table, present.get(table)));
     const { loads } = ledgerIn(database);
     const [[files, sinks, last] = []] = await database.query(`
       SELECT count(*) FILTER (WHERE file <> ''), count(*) FILTER (WHERE file = ''),
@@ -86,8 +79,9 @@ export function readState(database: Database, where: string, options: StateOptio
 async function tableState(
   database: Database,
   table: string,
-  columns: readonly string[] | undefined,
+  present: readonly { readonly name: string }[] | undefined,
 ): Promise<TableState> {
+  const columns = present?.map(({ name }) => name);
   const received = ['_received_at', 'received_at'].find((name) => columns?.includes(name));
   const bounds =
     received === undefined ? ['NULL', 'NULL'] : ['min', 'max'].map((of) => millis(`${of}(${received})`));
