@@ -19,7 +19,7 @@ const USERS = 24;
 /** Milliseconds without a delivery after which none comes any more: what is missing by then is lost. */
 const QUIET = 60_000;
 /** A busy machine may give what is left out no chance to show. */
-const TRIES = 3;
+const TRIES = 6;
 
 const historyFolder = async (): Promise<string> => {
   if (KEPT === null) return temporaryFolder();
