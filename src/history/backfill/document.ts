@@ -53,8 +53,8 @@ export async function shapeDocument(
       onDocument: () => pages.noteEnd(),
       onReject: (reject) => {
         // These concern the whole document, not a row.
-        if (reject.code === 'cut') throw malformed(task, ' was cut short');
-        if (reject.code === 'broken') throw malformed(task, ` is broken: ${reject.reason}`);
+        if (reject.code === 'cut') throw pages.malformed('was cut short');
+        if (reject.code === 'broken') throw pages.malformed(`is broken: ${reject.reason}`);
         options.onReject(reject);
       },
     },
@@ -114,12 +114,12 @@ class Pages {
         bytes += (chunk as Buffer).length;
         yield chunk as Buffer;
       }
-      if (bytes === 0) throw this.#malformed('was empty');
+      if (bytes === 0) throw this.malformed('was empty');
       const next =
         resource.pages === 'none' || !this.#isWhole ? null : cursorOf({ data: [], ...this.#beside });
       if (next === null) return;
       this.#check();
-      if (followed.has(next)) throw this.#malformed(`names the cursor ${next} twice: it leads back`, false);
+      if (followed.has(next)) throw this.malformed(`names the cursor ${next} twice: it leads back`, false);
       followed.add(next);
       cursor = next;
       this.#name = `, page ${followed.size + 1} (cursor ${next}),`;
@@ -130,27 +130,24 @@ class Pages {
   checkLast(): void {
     this.#check();
     const more = saysMore(this.#beside);
-    if (more !== null) throw this.#malformed(`has "${more}" beside its list, and may not be whole`, false);
+    if (more !== null) throw this.malformed(`has "${more}" beside its list, and may not be whole`, false);
   }
 
   #check(): void {
     const { list } = this.#task.resource;
-    if (!this.#isWhole) throw this.#malformed('is not an object');
-    if (list !== '' && !this.#hasList) throw this.#malformed(`has no list ${list}`);
+    if (!this.#isWhole) throw this.malformed('is not an object');
+    if (list !== '' && !this.#hasList) throw this.malformed(`has no list ${list}`);
     const error = saysError(this.#beside);
-    if (error !== null) throw this.#malformed(`has "${error}" beside its list, and may not be whole`, false);
+    if (error !== null) throw this.malformed(`has "${error}" beside its list, and may not be whole`, false);
   }
 
-  #malformed(what: string, retryable = true): ServiceError {
-    return malformed(this.#task, this.#name + ` ${what}`, retryable);
+  /** The page in progress is not as it should be. With a status: that concerns this answer, not a service that is down. */
+  malformed(what: string, retryable = true): ServiceError {
+    const { user, resource } = this.#task;
+    const detail = `the answer for ${user}${this.#name} ${what}`;
+    const operation = resource.list === GROUPS ? `${resource.name} series` : `${resource.name} summary`;
+    return new ServiceError({ code: 'answer_malformed', operation, status: 200, detail, retryable });
   }
-}
-
-/** With a status: the error concerns this answer, not a service that is down. */
-function malformed({ user, resource }: Omit<Task, 'index'>, what: string, retryable = true): ServiceError {
-  const detail = `the answer for ${user}${what}`;
-  const operation = resource.list === GROUPS ? `${resource.name} series` : `${resource.name} summary`;
-  return new ServiceError({ code: 'answer_malformed', operation, status: 200, detail, retryable });
 }
 
 /** Gets the exact bytes of some elements; the next part of the document is read once it has resolved. */
