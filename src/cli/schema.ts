@@ -262,7 +262,7 @@ async function loadsOfBackfill(
 ): Promise<string[]> {
   const { tables, pulls } = await filesOfBackfill(backfill, known);
   const schemas = entries
-    .filter(({ definition }) => tables.includes(definition.name))
+    .filter(({ definition }) => tables.has(definition.name))
     .map((entry) => schemaOf(entry, dialect, `${from.replace(/\/$/, '')}/${entry.definition.name}.ndjson`));
   const own = pulls.filter((pull) => schemas.some(({ table }) => table === pull.table));
   const ofPulls = schemas.filter(({ table }) => own.some((pull) => pull.table === table));

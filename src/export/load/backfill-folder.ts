@@ -6,7 +6,7 @@ import { isRecord } from '../../lib/is-record.ts';
 import { cutLines } from '../../lib/lines.ts';
 import { jsonIn } from '../../lib/parsed.ts';
 import type { Tables } from '../../tables/tables.ts';
-import { type Archive, onceEach, readArchiveFolder } from './archives.ts';
+import { type Archive, type BackfillSource, onceEach, readArchiveFolder } from './archives.ts';
 import type { LoadOptions } from './options.ts';
 
 /** Written last by a backfill; its folder has the files of one. */
@@ -35,7 +35,7 @@ export async function readBackfillFolder(
   path: string,
   places: Places,
   tables: Tables,
-): Promise<Archive | null> {
+): Promise<(Archive & { readonly files: readonly [BackfillSource] }) | null> {
   if ((await (await places.open(path)).stat(OUTCOMES)) === null) return null;
   const { place, root, files, isFolder } = await listArchive(path, places);
   if (!isFolder) return null;

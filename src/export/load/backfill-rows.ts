@@ -1,12 +1,11 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { z } from 'zod';
 import { Places } from '../../archive/places.ts';
 import { MillraceError } from '../../core/errors.ts';
 import { CLOSE_BRACE, COMMA, JsonFault, OPEN_BRACE, skipValue } from '../../lib/json-text.ts';
 import { cutLines, type Line } from '../../lib/lines.ts';
 import { jsonIn } from '../../lib/parsed.ts';
-import { type Pull, writePulls } from '../../tables/database/pulls.ts';
+import { writePulls } from '../../tables/database/pulls.ts';
+import type { Pull } from '../../tables/sql/vanished.ts';
 import type { Tables } from '../../tables/tables.ts';
 import { allColumnsOf, columnsOf, type TableDefinition } from '../../tables/definition.ts';
 import { columnsInRow } from '../../tables/shape/plan.ts';
@@ -51,25 +50,37 @@ function parsePull(line: string): Pull | null {
 export async function filesOfBackfill(
   folder: string,
   known: Tables,
-): Promise<{ readonly tables: readonly string[]; readonly pulls: readonly Pull[] }> {
-  const found = await readBackfillFolder(folder, new Places(), known);
+): Promise<{ readonly tables: ReadonlySet<string>; readonly pulls: readonly Pull[] }> {
+  const places = new Places();
+  const found = await readBackfillFolder(folder, places, known);
   if (found === null)
     throw new MillraceError('usage', `${folder}: it is not the output folder of a backfill`);
   for (const { file, reason } of found.problems)
     throw new MillraceError('rows_missing', `${file}: ${reason}`);
-  const backfills = found.files.filter((source) => 'rows' in source);
-  const tables = backfills.flatMap(({ rows }) => rows.map(({ table }) => table));
-  const file = backfills[0]?.pulls ?? null;
-  const lines = file === null ? [] : readFileSync(join(folder, file), 'utf8').trimEnd().split('\n');
-  const pulls = lines
-    .filter((line) => line !== '')
-    .map((line, n) => {
-      const pull = parsePull(line);
-      if (pull === null) throw new MillraceError('rows_missing', `${file}:${n + 1}: it is no line of a pull`);
-      if (tables.includes(pull.table)) return pull;
-      throw new MillraceError('rows_missing', `${file}:${n + 1}: ${pull.table}.ndjson is missing`);
-    });
+  const [{ root, rows, pulls: file }] = found.files;
+  const tables = new Set(rows.map(({ table }) => table));
+  if (file === null) return { tables, pulls: [] };
+  const pulls = await readPulls(cutLines(places.at(root).chunks(file)), tables, (line, reason) => {
+    throw new MillraceError('rows_missing', `${file}:${line}: ${reason}`);
+  });
   return { tables, pulls };
+}
+
+/** @param onProblem gets each line that is no pull of these tables */
+async function readPulls(
+  chunks: AsyncIterable<Line[]>,
+  tables: ReadonlySet<string>,
+  onProblem: (line: number, reason: string) => void,
+): Promise<Pull[]> {
+  const pulls: Pull[] = [];
+  for await (const lines of chunks)
+    for (const { bytes, number, ended } of lines) {
+      const pull = ended && bytes !== null ? parsePull(bytes.toString()) : null;
+      if (pull === null) onProblem(number, 'it is no line of a pull');
+      else if (tables.has(pull.table)) pulls.push(pull);
+      else onProblem(number, `${pull.table}.ndjson is missing`);
+    }
+  return pulls;
 }
 
 /** Loads the files of a backfill, as one load, in a transaction of the caller's. */
@@ -90,9 +101,11 @@ export class BackfillRows {
     for (const one of rows) await this.#loadFile(one.file, tables.known.entry(one.table).definition, onBatch);
     if (pulls === null) return;
     const names = new Set(rows.map(({ table }) => table));
-    const noted = await this.#readPulls(pulls, names);
+    const noted = await readPulls(this.#linesOf(pulls), names, (line, reason) =>
+      this.#note(pulls, line, reason),
+    );
     const now = await readBackfillFolder(this.#root, options.places, tables.known);
-    if (now?.files[0]?.sha256 !== sha256)
+    if (now?.files[0].sha256 !== sha256)
       this.#note(file, null, 'the files were replaced while they were loaded');
     // An incomplete pull would remove rows that the service still has.
     if (this.counts.problems + this.counts.rejects === 0)
@@ -132,19 +145,6 @@ export class BackfillRows {
       signal.throwIfAborted();
       yield lines;
     }
-  }
-
-  async #readPulls(file: string, names: ReadonlySet<string>): Promise<Pull[]> {
-    const pulls: Pull[] = [];
-    for await (const lines of this.#linesOf(file)) {
-      for (const { bytes, number, ended } of lines) {
-        const pull = ended && bytes !== null ? parsePull(bytes.toString()) : null;
-        if (pull === null) this.#note(file, number, 'it is no line of a pull');
-        else if (names.has(pull.table)) pulls.push(pull);
-        else this.#note(file, number, `${pull.table}.ndjson is missing`);
-      }
-    }
-    return pulls;
   }
 
   #note(file: string, line: number | null, reason: string): void {

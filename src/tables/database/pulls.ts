@@ -2,22 +2,10 @@ import { columnsOf, hasRowId, ROW_ID, type TableDefinition } from '../definition
 import { doubleQuoted, tableName } from '../sql/dialects/dialect.ts';
 import { parentColumn } from '../sql/identity.ts';
 import { equal } from '../sql/replace.ts';
+import type { Pull } from '../sql/vanished.ts';
 import { type Database, LOAD_COLUMN } from './database.ts';
 import { ledgerIn } from './ledger.ts';
 import type { LoadedTables } from './tables.ts';
-
-/** A whole answer of the service: what a user had in a range of time when the pull began. */
-export interface Pull {
-  readonly user_id: string;
-  readonly resource: string;
-  readonly table: string;
-  /** Null for all providers. */
-  readonly provider: string | null;
-  /** Begin of the range, ISO 8601, and its end, which is not included; null for a resource without a range. */
-  readonly since: string | null;
-  readonly until: string | null;
-  readonly began_at: string;
-}
 
 const COLUMNS = ['user_id', 'resource', 'table', 'provider', 'since', 'until', 'began_at'] as const;
 
@@ -51,9 +39,10 @@ export async function removeVanished(
   for (const definition of named.flatMap(([name]) => definitions.get(String(name)) ?? [])) {
     const vanished = vanishedFrom(definition, database, from);
     if (vanished === null) continue;
+    const [[count] = []] = await database.query(`SELECT count(*) FROM (${vanished}) AS gone_`);
+    if (Number(count) === 0) continue;
     // Not a temporary one: a database can forbid these.
     await database.run(`CREATE TABLE ${gone} AS ${vanished}`);
-    const [[count] = []] = await database.query(`SELECT count(*) FROM ${gone}`);
     for (const { table } of definition.nested ?? []) {
       const same = definition.key.map((name) => [parentColumn(table, name), `gone_.${quote(name)}`] as const);
       if (!definitions.has(table.name) || same.some(([own]) => own === null)) continue;

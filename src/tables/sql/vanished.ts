@@ -34,18 +34,20 @@ export const WHOLE_PULLS: TableDefinition = {
   ],
 };
 
-/** A whole pull, with `until` not included. */
-interface WholePull {
+/** A whole answer of the service: what a user had in a range of time when the pull began. */
+export interface Pull {
   readonly user_id: string;
   readonly resource: string;
   readonly table: string;
+  /** Null for all providers. */
   readonly provider: string | null;
+  /** Begin of the range, ISO 8601, and its end, which is not included; null for a resource without a range. */
   readonly since: string | null;
   readonly until: string | null;
   readonly began_at: string;
 }
 
-function nameOf(pull: WholePull): string {
+function nameOf(pull: Pull): string {
   return hash('sha256', JSON.stringify(pull)).slice(0, 32);
 }
 
@@ -54,7 +56,7 @@ const PULLS_AT_ONCE = 500;
 const DAY_MS = 86_400_000;
 
 /** Statements that note pulls; repeating them changes nothing. */
-export function notePulls(pulls: readonly WholePull[], dialect: Dialect): string {
+export function notePulls(pulls: readonly Pull[], dialect: Dialect): string {
   const { quote, types } = dialect;
   const names = WHOLE_PULLS.columns.map(({ name }) => quote(name)).join(', ');
   const table = tableName(dialect, WHOLE_PULLS.name);
@@ -65,7 +67,7 @@ export function notePulls(pulls: readonly WholePull[], dialect: Dialect): string
   };
   const on = (ms: number | null): string =>
     ms === null ? 'NULL' : `CAST('${new Date(ms).toISOString().slice(0, 10)}' AS ${types.date})`;
-  const rowOf = (pull: WholePull): string => {
+  const rowOf = (pull: Pull): string => {
     const [since, until] = [pull.since, pull.until].map((time) => (time === null ? null : Date.parse(time)));
     const values = [nameOf(pull), pull.user_id, pull.resource, pull.table].map((one) => dialect.literal(one));
     const days = [since && Math.ceil(since / DAY_MS) * DAY_MS, until && until - 1].map((ms) =>
