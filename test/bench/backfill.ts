@@ -5,8 +5,8 @@ import { startSandbox } from '../../src/sandbox/start.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { bench, FOLDER, MAIN_FLAG, ROUNDS } from './bench.ts';
 import type { Figure } from './figures.ts';
-import { figuresOfRuns, programOf, tellTime, type Timed, timed } from './processes.ts';
-import { inTurns, ratios } from './rounds.ts';
+import { figuresOfRuns, multiplesOf, programOf, tellTime, type Timed, timed } from './processes.ts';
+import { inTurns } from './rounds.ts';
 
 const SINCE = '2026-01-01';
 const LOOK_EVERY_MS = 50;
@@ -60,15 +60,8 @@ export const backfill = bench(
     return [
       ...figuresOfRuns('backfill', millrace, '< 250'),
       ...perUser('backfill', millrace, users),
-      ...(other === undefined
-        ? []
-        : [
-            ...perUser('against', other, users),
-            {
-              name: 'processor time, times that of the other',
-              values: ratios(millrace, other, ({ cpuSeconds }) => cpuSeconds),
-            },
-          ]),
+      ...(other === undefined ? [] : perUser('against', other, users)),
+      ...(other === undefined ? [] : multiplesOf('as fast as the other', millrace, other, undefined)),
     ];
   },
 );
