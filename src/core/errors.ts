@@ -91,7 +91,7 @@ export const CATALOGUE = {
   bulk_op_ended: end('failed', 'The service ended its bulk operation early', AGAIN),
   bulk_op_stuck: end('failed', 'The bulk operation makes no progress', AGAIN),
   service_lost: end('partial', 'The service did not answer', AGAIN),
-  rows_missing: end('failed', 'Fetched rows are missing'),
+  rows_missing: end('failed', 'Fetched rows are missing', AGAIN),
   tables_invalid: end('usage', 'Table definitions are not valid'),
   database_unavailable: end('failed', 'Database is not available', AGAIN),
   database_refused: end('failed', 'Database refused'),

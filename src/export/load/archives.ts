@@ -7,8 +7,6 @@ import { type ArchiveFiles, readArchiveFiles, type Source } from '../archive-fil
 export interface BackfillSource extends Source {
   /** Its files of rows. */
   readonly rows: readonly { readonly table: string; readonly file: string }[];
-  /** Its file of pulls. */
-  readonly pulls: string | null;
 }
 
 /** A file of an archive, or a backfill. */

@@ -9,12 +9,14 @@ import type { Tables } from '../../tables/tables.ts';
 import { type Archive, type BackfillSource, onceEach, readArchiveFolder } from './archives.ts';
 import type { LoadOptions } from './options.ts';
 
-/** Written last by a backfill; its folder has the files of one. */
+/** A line for each user, resource and provider. */
 const OUTCOMES = '_backfill.ndjson';
 /** Number of rejected rows in an outcome; they have a file only where there are some. */
 const REJECTS = 'rejects';
-/** A line for each whole pull: what it asked for, and when it began. */
-const PULLS = '_pulls.ndjson';
+/** A line for each whole pull: what it asked for, and when it began. A backfill writes it last. */
+export const PULLS = '_pulls.ndjson';
+/** The folder of a backfill has both. */
+const OWN = [OUTCOMES, PULLS];
 
 /** The archives and backfills to be loaded, each once. @throws MillraceError archive_unreadable; usage for a single file */
 export async function readFolders({
@@ -29,14 +31,16 @@ export async function readFolders({
 
 /**
  * The output folder of a backfill, as an archive of one file; null for another folder.
- * @throws MillraceError archive_unreadable; rows_missing naming a table's file that the backfill has written and that is not there
+ * @throws MillraceError archive_unreadable; rows_missing naming a file that the backfill has written and that is not there
  */
 export async function readBackfillFolder(
   path: string,
   places: Places,
   tables: Tables,
 ): Promise<(Archive & { readonly files: readonly [BackfillSource] }) | null> {
-  if ((await (await places.open(path)).stat(OUTCOMES)) === null) return null;
+  const at = await places.open(path);
+  const found = await Promise.all(OWN.map((file) => at.stat(file)));
+  if (found.every((file) => file === null)) return null;
   const { place, root, files, isFolder } = await listArchive(path, places);
   if (!isFolder) return null;
   const named = files.flatMap((file) => {
@@ -44,22 +48,22 @@ export async function readBackfillFolder(
     return table === undefined ? [] : [{ table, file }];
   });
   const rows = named.filter(({ table }) => tables.has(table));
+  const expect = (file: string, why: string): void => {
+    if (!files.includes(file))
+      throw new MillraceError('rows_missing', `${root}/${file} is not there, and ${why}`);
+  };
+  for (const file of OWN) expect(file, 'the folder of a finished backfill has it');
   for (const table of await tablesIn(place.chunks(OUTCOMES), `${root}/${OUTCOMES}`))
-    if (!files.includes(`${table}.ndjson`))
-      throw new MillraceError(
-        'rows_missing',
-        `${root}/${table}.ndjson is not there, and ${OUTCOMES} names it`,
-      );
-  const pulls = files.includes(PULLS) ? PULLS : null;
+    expect(`${table}.ndjson`, `${OUTCOMES} names it`);
   const hashes: string[] = [];
-  for (const file of [...rows.map((one) => one.file), ...(pulls === null ? [] : [pulls])])
+  for (const file of [...rows.map((one) => one.file), PULLS])
     hashes.push(`${file} ${(await hashFile(place, file)).sha256}`);
   const sha256 = hash('sha256', hashes.join('\n'));
   const id = `path:${root}`;
   return {
     id,
     path: id,
-    files: [{ root, file: OUTCOMES, sha256, line: null, bytes: null, day: null, pieces: [], rows, pulls }],
+    files: [{ root, file: OUTCOMES, sha256, line: null, bytes: null, day: null, pieces: [], rows }],
     missing: new Set(),
     unfinished: 0,
     problems: named

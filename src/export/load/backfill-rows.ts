@@ -11,7 +11,7 @@ import { allColumnsOf, columnsOf, type TableDefinition } from '../../tables/defi
 import { columnsInRow } from '../../tables/shape/plan.ts';
 import { appendRows } from './append.ts';
 import type { BackfillSource } from './archives.ts';
-import { readBackfillFolder } from './backfill-folder.ts';
+import { PULLS, readBackfillFolder } from './backfill-folder.ts';
 import { type LoadCounts, type LoadTerms, noCounts } from './options.ts';
 import { RowMembers } from './row-members.ts';
 
@@ -57,11 +57,10 @@ export async function filesOfBackfill(
     throw new MillraceError('usage', `${folder}: it is not the output folder of a backfill`);
   for (const { file, reason } of found.problems)
     throw new MillraceError('rows_missing', `${file}: ${reason}`);
-  const [{ root, rows, pulls: file }] = found.files;
+  const [{ root, rows }] = found.files;
   const tables = new Set(rows.map(({ table }) => table));
-  if (file === null) return { tables, pulls: [] };
-  const pulls = await readPulls(cutLines(places.at(root).chunks(file)), tables, (line, reason) => {
-    throw new MillraceError('rows_missing', `${file}:${line}: ${reason}`);
+  const pulls = await readPulls(cutLines(places.at(root).chunks(PULLS)), tables, (line, reason) => {
+    throw new MillraceError('rows_missing', `${PULLS}:${line}: ${reason}`);
   });
   return { tables, pulls };
 }
@@ -96,13 +95,12 @@ export class BackfillRows {
     this.#load = load;
   }
 
-  async load({ file, sha256, rows, pulls }: BackfillSource, onBatch: () => void): Promise<void> {
+  async load({ file, sha256, rows }: BackfillSource, onBatch: () => void): Promise<void> {
     const { tables, options } = this.#terms;
     for (const one of rows) await this.#loadFile(one.file, tables.known.entry(one.table).definition, onBatch);
-    if (pulls === null) return;
     const names = new Set(rows.map(({ table }) => table));
-    const noted = await readPulls(this.#linesOf(pulls), names, (line, reason) =>
-      this.#note(pulls, line, reason),
+    const noted = await readPulls(this.#linesOf(PULLS), names, (line, reason) =>
+      this.#note(PULLS, line, reason),
     );
     const now = await readBackfillFolder(this.#root, options.places, tables.known);
     if (now?.files[0].sha256 !== sha256)
@@ -111,7 +109,7 @@ export class BackfillRows {
     if (this.counts.problems + this.counts.rejects === 0)
       await writePulls(this.#terms.database, this.#load, noted);
     else
-      options.onProblem(pulls, null, 'not all rows are loaded: rows that have vanished at the service stay');
+      options.onProblem(PULLS, null, 'not all rows are loaded: rows that have vanished at the service stay');
   }
 
   async #loadFile(file: string, table: TableDefinition, onBatch: () => void): Promise<void> {

@@ -72,10 +72,9 @@ export async function assemble(
   await writeDurably(output, OUTCOMES, all.map(lineOf).join(''));
   files.push(join(output, OUTCOMES));
   const pulls = wholePulls(plan, outcomes, results, settling);
-  if (pulls.length > 0) {
-    await writeDurably(output, PULLS, pulls.map((pull) => `${JSON.stringify(pull)}\n`).join(''));
-    files.push(join(output, PULLS));
-  }
+  // Also without any: a folder that lacks it is not a finished one.
+  await writeDurably(output, PULLS, pulls.map((pull) => `${JSON.stringify(pull)}\n`).join(''));
+  files.push(join(output, PULLS));
   await syncFolder(output);
   return { outcomes: all, emptied, files };
 }

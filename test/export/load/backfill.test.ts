@@ -56,13 +56,17 @@ test.skipIf(postgres.lack !== null)(
 );
 
 test('a file that the backfill has written and that is not there is an error with its name', async () => {
-  for (const table of ['meals', 'meal_items']) {
+  for (const name of ['meals', 'meal_items', '_backfill', '_pulls']) {
+    const file = `${name}.ndjson`;
+    const reason = name.startsWith('_')
+      ? 'the folder of a finished backfill has it'
+      : '_backfill.ndjson names it';
     const folder = await backfillOf([{ id: 'm-1' }, { id: 'm-2' }]);
-    rmSync(join(folder, `${table}.ndjson`));
+    rmSync(join(folder, file));
     const { code, stderr } = await load(folder, inDuckDB(join(await temporaryFolder(), 'loaded.duckdb')));
     expect([code, stderr]).toEqual([
       1,
-      expect.stringContaining(`${folder}/${table}.ndjson is not there, and _backfill.ndjson names it`),
+      expect.stringContaining(`${folder}/${file} is not there, and ${reason}`),
     ]);
   }
   const folder = await backfillOf([{ id: 'm-1' }]);
