@@ -37,8 +37,9 @@ export function writeUsageFailure(io: Io, { code, message }: CommanderError): vo
   writeFailure(io, new MillraceError('usage', detail.replace(/^error: /, '')), true);
 }
 
-/** The message, with the pause that the service asks for. */
+/** The message, for wrong usage without its title, with the pause that the service asks for. */
 function detailOf(error: unknown): string {
+  if (error instanceof MillraceError && error.code === 'usage') return error.detail;
   const pauseMs = error instanceof ServiceError ? (error.retryAfterMs ?? 0) : 0;
   return `${messageOf(error)}${pauseMs > 0 ? `; it asks for a pause of ${aboutDuration(pauseMs)}` : ''}`;
 }

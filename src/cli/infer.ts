@@ -15,7 +15,7 @@ const HELP = `
 Examples:
   millrace schema infer ./data/archive --out ./tables.yaml
   millrace schema infer ./data/archive --type raw.garmin. --out ./garmin.yaml
-  millrace schema infer ./data/archive --tables ./tables.yaml          (only what these do not cover)
+  millrace schema infer ./data/archive --tables ./tables.yaml   only what these do not cover
   millrace export ./data/archive --tables ./tables.yaml --table raw_garmin_dailies --out ./export/dailies
 
 Proposes tables for events that no table covers: columns with types, nested tables for arrays of objects and for maps, a key, and

@@ -49,7 +49,7 @@ async function recover(options: Options, io: Io): Promise<void> {
   const others = sinks.filter((sink) => !fromFirst.includes(sink));
   if (from === undefined && others.length > 0)
     throw usageError(
-      `name where ${others.join(', ')} continue: --from-first ${others[0] ?? ''}, or --from TIME for all others`,
+      `no position for ${others.join(', ')}: add --from-first SINK for each, or --from TIME for all of them`,
     );
   const open = (more: Partial<SqliteJournalOptions> = {}): Promise<SqliteJournal> =>
     openJournal(config, { onRepair: ({ detail }) => note(io, detail), ...more });

@@ -23,7 +23,7 @@ import { tableOption, TABLES_OPTION, tablesOf } from './tables-option.ts';
 
 const HELP = `
 Examples:
-  millrace ndjson meals.json --table meals --out ./tables     (meals.ndjson and meal_items.ndjson)
+  millrace ndjson meals.json --table meals --out ./tables   meals.ndjson and meal_items.ndjson
   curl … | millrace ndjson - --table meal_items > meal_items.ndjson
   millrace ndjson insurance.json --table insurance --set user_id=… --out ./tables
   millrace ndjson export.json.gz --at result.meals --table meals --out ./tables --json

@@ -80,9 +80,9 @@ const HELP = `
 More commands: ${MORE.join(', ')}
 
 Start here:
-  millrace demo                 see it work, in a temporary folder
-  millrace dev                  run everything on this machine, for development
-  millrace init                 write a config and .env, and print the next commands
+  millrace demo   see it work, in a temporary folder
+  millrace dev    run everything on this machine, for development
+  millrace init   write a config and .env, and print the next commands
 
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 partly done and resumable, 4 a verification found a difference.
 Results go to stdout, progress and logs to stderr.`;
@@ -104,10 +104,12 @@ export async function runProgram(io: Io, args: readonly string[]): Promise<void>
   }
 }
 
-/** The command that a command line names, also after `help`; empty without one. */
+/** The command that a command line names, also after `help`; empty without one, or when it asks for help about no command. */
 function wordOf(args: readonly string[]): string {
   const [first = '', second = ''] = args.filter((arg) => arg !== '--');
-  return first === 'help' ? second : first;
+  const word = first === 'help' ? second : first;
+  const asksHelp = first === 'help' || args.includes('--help') || args.includes('-h');
+  return asksHelp && !Object.hasOwn(COMMANDS, word) ? '' : word;
 }
 
 /**

@@ -15,7 +15,7 @@ const DOCUMENTED = 'service-spec';
 const DIFF_HELP = `
 Examples:
   millrace schema diff --since 2026-11-21
-  millrace schema --json > seen.json; millrace schema diff --against seen.json      (a week later)
+  millrace schema --json > seen.json; millrace schema diff --against seen.json   a week later
   millrace schema diff --against service-spec
   millrace schema diff --from ./data/archive --against seen.json --json
 

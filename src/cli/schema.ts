@@ -21,8 +21,8 @@ const PARTS = ['tables', 'upgrade', 'views', 'load', 'vanished', 'erase'] as con
 
 const HELP = `
 Examples:
-  millrace schema                                        (event types that were seen)
-  millrace schema daily.data.meal. --json                (their fields, kinds of values, first and last seen)
+  millrace schema   event types that were seen
+  millrace schema daily.data.meal. --json   their fields, kinds of values, first and last seen
   millrace schema diff --since 2026-11-21
   millrace schema --dialect duckdb --only tables,views | duckdb health.db
   millrace schema --dialect duckdb --load --export ./export/meals --after 6 | duckdb health.db

@@ -58,7 +58,7 @@ function setAsideCommand<Summary extends EventSummary>(io: Io, about: SetAsideLi
     .action(async (key: string, options: Options) => {
       const keys = [keyOf(key)];
       const [found] = await run(options, (operations) => list(operations, { keys }, true));
-      if (found === undefined) throw usageError(`${kind} has no ${key}`);
+      if (found === undefined) throw usageError(`${kind} has no event with the key ${key}`);
       const { body_base64: body = '', ...rest } = found;
       print(io, JSON.stringify(options.json === true ? found : rest, null, 2));
       if (options.json !== true) print(io, Buffer.from(body, 'base64').toString('utf8'));

@@ -18,13 +18,13 @@ Examples:
   millrace types ts --out events.ts
   millrace types python daily.data.meal. --out events.py
   millrace types go --from ./data/archive --out events.go
-  millrace types ts --from seen.json                    (what \`millrace schema --json\` wrote)
+  millrace types ts --from seen.json   what \`millrace schema --json\` wrote
 
 The types are made of the events that were seen. A field is required when each of at least 20 objects had it. Times are strings.
 Members whose names are data, such as foods or ids, become entries of a map. Events can have more fields: your code must ignore
 unknown ones.
 
-Needs quicktype-core beside millrace: npm install quicktype-core`;
+Needs quicktype-core beside millrace: npm install --global quicktype-core`;
 
 const OPTIONS = {
   '--from <place>': 'instead of the receiver: an archive, or a file of `millrace schema --json`',

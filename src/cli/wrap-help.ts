@@ -1,17 +1,20 @@
 /** Begins an example for a shell. */
-const EXAMPLE = /^ +(?:millrace|[A-Z_]+=|source|psql|duckdb|bq|kubectl|docker|curl|cat|zcat|node|npm)\b/;
+const EXAMPLE = /^ +(?:[A-Z_]+=|(?:millrace|source|psql|duckdb|bq|kubectl|docker|curl|cat|zcat|node|npm)\b)/;
 /** An example with a comment: two or more spaces between them. */
-const COMMENTED = /^( +\S.*?\S) {2,}(\S.*)$/;
+const COMMENTED = /^( +\S.*?\S)( {2,})(\S.*)$/;
 
 /**
- * Wraps help to the width of a terminal. A comment of an example goes above it, and a long example continues with a backslash
- * so that a shell still reads it. The lines of commander are wrapped already.
+ * Wraps help to the width of a terminal. A comment of an example begins with `#`, and stands above an example that is too wide
+ * with it. A long example continues with a backslash, so that a shell still reads it. The lines of commander are wrapped already.
  */
 export function wrapHelp(text: string, width: number): string {
   const out: string[] = [];
   let block: string[] = [];
   const flush = (): void => {
-    out.push(...(block.some((line) => line.length > width) ? wrapBlock(block, width) : block));
+    const lines = EXAMPLE.test(block[0] ?? '')
+      ? block.map((line) => line.replace(COMMENTED, '$1$2# $3'))
+      : block;
+    out.push(...(lines.some((line) => line.length > width) ? wrapBlock(lines, width) : lines));
     block = [];
   };
   for (const line of text.split('\n')) {
@@ -38,8 +41,8 @@ function wrapBlock(lines: readonly string[], width: number): string[] {
 }
 
 function wrapExample(line: string, width: number): string[] {
-  const [, command = line, comment] = COMMENTED.exec(line) ?? [];
-  const above = comment === undefined ? [] : wrapText(`# ${comment}`, '  ', '  # ', width);
+  const [, command = line, , comment] = COMMENTED.exec(line) ?? [];
+  const above = comment === undefined ? [] : wrapText(comment, '  ', '  # ', width);
   return [...above, ...wrapCommand(command, width)];
 }
 

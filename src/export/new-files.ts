@@ -71,13 +71,13 @@ export async function changesAfter(
   if (isDelta.safeParse(found).success)
     throw new MillraceError(
       'usage',
-      `${folder} holds Delta tables, which say themselves what is new: read them as such`,
+      `${folder} holds Delta tables: read these, or export as Parquet or NDJSON into another folder`,
     );
   const last = steps.at(-1)?.step ?? 0;
   if (after > last)
     throw new MillraceError(
       'usage',
-      `${folder} is at step ${last}: step ${after} is another export's; load this one from step 0 into empty tables`,
+      `${folder} has only ${last} steps: step ${after} is of another export; load this one after step 0, into empty tables`,
     );
   const isLater = ({ step }: Pick<ExportStep, 'step'>): boolean => step > after;
   const standing = standingIn(steps).flatMap(madeBy);

@@ -51,7 +51,9 @@ that is wide, and more.
   - an item that is wide as
     well, and continues below
   - short`);
-    expect(wrapHelp(wide, 200)).toBe(wide);
+    expect(wrapHelp(wide, 200)).toBe(
+      wide.replace(' what it does', ' # what it does').replace('  short', '  # short'),
+    );
   });
 });
 

@@ -106,7 +106,7 @@ describe('export --list-new', () => {
     const { out } = await twoSteps();
     await expect(changesAfter(out, 3)).rejects.toMatchObject({
       code: 'usage',
-      detail: expect.stringContaining('is at step 2'),
+      detail: expect.stringContaining('has only 2 steps'),
     });
     await expect(changesAfter(await temporaryFolder(), 0)).rejects.toMatchObject({
       code: 'usage',
