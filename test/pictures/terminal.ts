@@ -43,7 +43,10 @@ export async function terminalPicture({ main, folder, docs }: Places): Promise<v
     await stop(serving);
   }
   const shown = lines.map((line) =>
-    line.replaceAll(String(ports.server), '8080').replaceAll(String(ports.admin), '9090'),
+    line
+      .replaceAll(String(ports.server), '8080')
+      .replaceAll(String(ports.admin), '9090')
+      .replaceAll(own, '/srv/hooks'),
   );
   writeFileSync(join(docs, 'terminal.svg'), svg(shown));
 }
