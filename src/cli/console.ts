@@ -10,8 +10,7 @@ Examples:
   millrace console
   xdg-open "$(millrace console)"
 
-Prints a link to the console of the running receiver. The link works once, within five minutes. It signs in one browser tab for
-twelve hours, or until the tab is closed.`;
+The link works once, within five minutes. It signs in one browser tab for twelve hours, or until the tab is closed.`;
 
 const OPTIONS = {
   ...CONFIG,

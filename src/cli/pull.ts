@@ -22,11 +22,10 @@ Examples:
   millrace pull insurance --all-users --out ./data/reference
   millrace pull orders --interpretation critical --out ./data/critical
 
-Resources: ${NAMES}. Writes one file for the table and one for each nested table; \`millrace schema\` prints the matching DDL.
-Every row has the time of the run in _loaded_at, by which \`<table>_latest\` decides. Items that the service does not have, such as
-the insurance of a user without one, are named and counted. With a URL the files are made in --work and uploaded when all are
-complete; nothing there is overwritten, so name another place for each run. The key comes from MILLRACE_SERVICE_API_KEY or
-service.apiKey. For meals see \`millrace backfill\`.
+Writes one file for the table and one for each nested table; \`millrace schema\` prints the matching DDL. Every row has the time
+of the run in _loaded_at. Items that the service does not have, such as the insurance of a user without one, are named and
+counted. With a URL the files are made in --work and uploaded when all are complete; nothing there is overwritten, so name another
+place for each run. The key comes from MILLRACE_SERVICE_API_KEY or service.apiKey. For meals see \`millrace backfill\`.
 
 Exit codes: 0 done, 1 failed, 2 usage or config, 3 done, but some rows were rejected, or a list may be incomplete; the reason is
 named.`;

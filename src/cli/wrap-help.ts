@@ -11,13 +11,11 @@ export function wrapHelp(text: string, width: number): string {
   const out: string[] = [];
   let block: string[] = [];
   const flush = (): void => {
-    const lines = EXAMPLE.test(block[0] ?? '')
-      ? block.map((line) => line.replace(COMMENTED, '$1$2# $3'))
-      : block;
-    out.push(...(lines.some((line) => line.length > width) ? wrapBlock(lines, width) : lines));
+    out.push(...(block.some((line) => line.length > width) ? wrapBlock(block, width) : block));
     block = [];
   };
-  for (const line of text.split('\n')) {
+  for (const raw of text.split('\n')) {
+    const line = EXAMPLE.test(raw) ? raw.replace(COMMENTED, '$1$2# $3') : raw;
     const [first] = block;
     if (first === undefined || !continues(line, first)) flush();
     block.push(line);

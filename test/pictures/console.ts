@@ -130,9 +130,4 @@ async function pictures(page: Page, colorScheme: 'light' | 'dark', docs: string)
     path: join(docs, `console-search-${colorScheme}.png`),
     clip: { x, y, width, height: 580 },
   });
-  await page.locator('#search-table tbody button').first().click();
-  const details = page.locator('dialog#details');
-  await details.getByText('archive').first().waitFor();
-  await details.screenshot({ path: join(docs, `console-event-${colorScheme}.png`) });
-  await page.keyboard.press('Escape');
 }

@@ -18,9 +18,7 @@ export interface NewText {
 export async function writeTexts(folder: string, texts: readonly NewText[], force: boolean): Promise<void> {
   const there = texts.filter(({ path }) => existsSync(join(folder, path))).map(({ path }) => path);
   if (there.length > 0 && !force)
-    throw usageError(
-      `${there.join(', ')}: already there. Nothing was changed; --force replaces existing files`,
-    );
+    throw usageError(`${there.join(', ')}: already there. Nothing was changed; --force replaces them`);
   for (const { path, text } of texts) {
     const file = join(folder, path);
     await inFolder(file, async () => {

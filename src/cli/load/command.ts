@@ -39,10 +39,8 @@ Loads the closed files of archives as rows of the tables that \`millrace schema\
 after an interruption; no event is loaded twice. Later loads keep all loaded tables up to date; a learned table needs its
 definition each time: --tables, or \`tables:\` in the --config. Tables named _millrace_… record what was loaded.
 
-The output folder of \`millrace backfill\` is loaded as a whole: each file into the table of its name, whatever --table says. When
-the backfill has replaced its files, their new rows replace the old ones. A line of _pulls.ndjson says what a whole pull asked for:
-rows of its user, table, provider and range that were received before it began and that it does not have are removed, now and
-whenever such rows are loaded later.
+The output folder of \`millrace backfill\` is loaded as a whole, each file into the table of its name. Rows that the backfill has
+replaced, or that have vanished at the provider (_pulls.ndjson), are removed, now and whenever such rows are loaded later.
 
 A row that the database refuses, for example by one of your constraints, is named and set aside; the others are loaded. The next
 run tries it again. A sealed archive needs its keys: --config or --keys.
