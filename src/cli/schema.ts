@@ -1,10 +1,17 @@
 import type { Command } from 'commander';
 import { filesOfBackfill } from '../export/load/backfill-rows.ts';
 import { changesAfter, type Changes } from '../export/new-files.ts';
-import type { Dialect } from '../tables/sql/dialects/dialect.ts';
+import { createPulls, PULLS } from '../tables/database/ledger.ts';
+import { type Dialect, doubleQuoted } from '../tables/sql/dialects/dialect.ts';
 import { DIALECTS, type DialectName } from '../tables/sql/dialects/registry.ts';
 import { dayOf } from '../tables/sql/dialects/source.ts';
-import { schemaOf, type SchemaOptions, type TableSchema } from '../tables/sql/schema.ts';
+import {
+  erasePulls,
+  type PullsErasure,
+  schemaOf,
+  type SchemaOptions,
+  type TableSchema,
+} from '../tables/sql/schema.ts';
 import { notePulls, WHOLE_PULLS } from '../tables/sql/vanished.ts';
 import { TABLES, type TableEntry, type Tables } from '../tables/tables.ts';
 import { messageOf } from '../core/errors.ts';
@@ -58,7 +65,8 @@ tests: required columns have values, and each key is once in the view of the new
 statement for that.
 
 --erase removes the rows of a user, and then rows of the user's events whose documents name somebody else; these are found by the
-table events, which is created if missing.`;
+table events, which is created if missing. Without a table it also removes the user from the tables of pulls of --backfill and
+\`millrace load\`, which are created if missing.`;
 
 const OPTIONS = {
   '--dialect <dialect>': oneOf(Object.keys(DIALECTS) as DialectName[], 'the warehouse'),
@@ -127,10 +135,12 @@ export function schemaCommand(io: Io): Command {
       if (from !== undefined && table === undefined)
         throw usageError('--from needs a table: it is where its rows are');
       const parts = wantedParts(options);
-      const schemas = readable(() =>
-        entries.map((entry) => schemaOf(entry, dialect, from, detailsOf(options))),
-      );
-      printReport(io, options, schemas, () => render(schemas, parts, dialect));
+      const details = detailsOf(options);
+      const schemas = readable(() => entries.map((entry) => schemaOf(entry, dialect, from, details)));
+      // The pulls of a user are of no table alone.
+      const isErasure = table === undefined && parts.includes('erase');
+      const pulls = isErasure ? erasePulls(DIALECTS[dialect], details, pullsOfLoads(dialect)) : [];
+      printReport(io, options, [...schemas, ...pulls], () => render(schemas, pulls, parts, dialect));
     })
     .addCommand(inferCommand(io))
     .addCommand(schemaDiffCommand(io));
@@ -212,7 +222,17 @@ function readable<T>(work: () => T): T {
   }
 }
 
-function render(schemas: readonly TableSchema[], parts: readonly Part[], dialect: DialectName): string {
+/** `load` has these databases only. */
+function pullsOfLoads(dialect: DialectName): Readonly<Record<string, string>> {
+  return dialect === 'postgres' || dialect === 'duckdb' ? { [PULLS]: createPulls(doubleQuoted(PULLS)) } : {};
+}
+
+function render(
+  schemas: readonly TableSchema[],
+  pulls: readonly PullsErasure[],
+  parts: readonly Part[],
+  dialect: DialectName,
+): string {
   const { preamble }: Dialect = DIALECTS[dialect];
   const pick: Readonly<Record<Part, () => readonly (string | null)[]>> = {
     tables: () =>
@@ -229,6 +249,7 @@ function render(schemas: readonly TableSchema[], parts: readonly Part[], dialect
       return [
         ...(others ?? []).map(({ erase }) => erase),
         ...byEvent(others ?? [], dialect),
+        ...pulls.flatMap(({ createTable, erase }) => [createTable, erase]),
         ...(events ?? []).map(({ erase }) => erase),
       ];
     },

@@ -78,6 +78,37 @@ describe.each(WAREHOUSES)('$title', ({ dialect, lack, open }) => {
       expect(await warehouse.rows('SELECT id FROM events ORDER BY 1')).toEqual([['e2'], ['e3']]);
     },
   );
+
+  test.skipIf(lack !== null)(
+    `schema --erase removes a user from the tables of pulls${skipped(lack)}`,
+    async () => {
+      const warehouse = await open();
+      await runAll(dialect, warehouse, await printed(['schema', '--dialect', dialect, '--only', 'tables']));
+      const day = `'2026-11-21 00:00:00'`;
+      const erase = async (...options: string[]): Promise<void> =>
+        runAll(dialect, warehouse, await printed(['schema', '--dialect', dialect, ...options]));
+      // The tables of pulls are made where they are missing.
+      await erase('--erase', 'gone');
+      const ofLoads = dialect === 'clickhouse' ? [] : ['_millrace_pulls'];
+      for (const table of ['_millrace_whole_pulls', ...ofLoads]) {
+        const [first, name] = table === '_millrace_pulls' ? ['load', '"table"'] : ['pull', 'of_table'];
+        const row = (n: number, user: string): string => `('${n}', '${user}', 'meal', 'meals', ${day})`;
+        await warehouse.run(
+          `INSERT INTO ${table} (${first}, user_id, resource, ${name}, began_at)
+           VALUES ${row(1, 'gone')}, ${row(2, 'known')}, ${row(3, 'kept')}`,
+        );
+      }
+      await warehouse.run(
+        `INSERT INTO events (id, user_id, client_user_id, received_at, headers, _loaded_at)
+         VALUES ('e1', 'known', 'client-1', ${day}, '{}', ${day})`,
+      );
+      await erase('--erase', 'gone');
+      await erase('--erase', 'client-1', '--client-user');
+      for (const table of ['_millrace_whole_pulls', ...ofLoads])
+        expect(await warehouse.rows(`SELECT user_id FROM ${table}`)).toEqual([['kept']]);
+      expect(await warehouse.rows('SELECT id FROM events')).toEqual([]);
+    },
+  );
 });
 
 test('what cannot be repeated is not printed as an upgrade', async () => {

@@ -8,6 +8,7 @@ import {
 import { inTransaction } from '../../tables/database/database.ts';
 import { ledgerIn, PULLS } from '../../tables/database/ledger.ts';
 import { tableName } from '../../tables/sql/dialects/dialect.ts';
+import { WHOLE_PULLS } from '../../tables/sql/vanished.ts';
 import { hashed } from '../../tables/sql/dialects/postgres.ts';
 import { nameOf, type Connection } from '../../vendors/postgres/connection.ts';
 import { PostgresDatabase } from './database.ts';
@@ -85,7 +86,7 @@ interface OwnedTable {
   readonly column: (name: string) => string;
 }
 
-/** The tables of this ledger that have a column for the user, and that of pulls. */
+/** The tables of this ledger that have a column for the user, and those of pulls. */
 async function tablesIn(database: PostgresDatabase): Promise<OwnedTable[]> {
   const { tables } = ledgerIn(database);
   const [ledger] = await database.query('SELECT to_regclass($1) IS NOT NULL', [tables]);
@@ -94,9 +95,9 @@ async function tablesIn(database: PostgresDatabase): Promise<OwnedTable[]> {
   const rows = await database.query(
     `SELECT relname, string_agg(attname, ',') FROM pg_catalog.pg_class
        JOIN pg_catalog.pg_attribute ON attrelid = pg_class.oid AND attname IN ('team_id', 'user_id', 'client_user_id')
-     WHERE relnamespace = $1::regnamespace AND (relname = $2 OR relname IN (SELECT name FROM ${tables}))
+     WHERE relnamespace = $1::regnamespace AND (relname IN ($2, $3) OR relname IN (SELECT name FROM ${tables}))
      GROUP BY relname HAVING bool_or(attname = 'user_id') ORDER BY relname`,
-    [database.sql.quote(database.sql.schema), PULLS],
+    [database.sql.quote(database.sql.schema), PULLS, WHOLE_PULLS.name],
   );
   return rows.map(([text, columns]) => {
     const [name, owning] = [String(text), String(columns).split(',')];

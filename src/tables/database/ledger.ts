@@ -45,7 +45,13 @@ CREATE TABLE IF NOT EXISTS ${loads} (
 );
 CREATE TABLE IF NOT EXISTS ${events} (event uuid PRIMARY KEY, load integer NOT NULL);
 CREATE TABLE IF NOT EXISTS ${duplicates} (event uuid NOT NULL, load integer NOT NULL);
-CREATE TABLE IF NOT EXISTS ${pulls} (
+${createPulls(pulls)}
+CREATE TABLE IF NOT EXISTS ${tables} (name text PRIMARY KEY, shape text NOT NULL);`);
+}
+
+/** Statement that makes the table of pulls if it is missing. @param table its name, quoted */
+export function createPulls(table: string): string {
+  return `CREATE TABLE IF NOT EXISTS ${table} (
   load integer NOT NULL,
   user_id text NOT NULL,
   resource text NOT NULL,
@@ -54,8 +60,7 @@ CREATE TABLE IF NOT EXISTS ${pulls} (
   since timestamptz,
   until timestamptz,
   began_at timestamptz NOT NULL
-);
-CREATE TABLE IF NOT EXISTS ${tables} (name text PRIMARY KEY, shape text NOT NULL);`);
+);`;
 }
 
 /** Stands before the hash of a file of which the database has refused rows. */

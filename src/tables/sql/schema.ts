@@ -5,7 +5,7 @@ import { dayOf, formatOf, type Source, type SourceFormat } from './dialects/sour
 import { eventColumnsOf } from './identity.ts';
 import { createView, latestOf } from './latest.ts';
 import { deleteDay } from './replace.ts';
-import { removeVanished } from './vanished.ts';
+import { removeVanished, WHOLE_PULLS } from './vanished.ts';
 import { EVENTS } from '../definitions/events.ts';
 import type { TableEntry } from '../tables.ts';
 
@@ -159,6 +159,36 @@ function eraseFrom(definition: TableDefinition, dialect: Dialect, options: Schem
   const { column } = users ?? PLACEHOLDER_USER;
   if (!columnsOf(definition).some(({ name }) => name === column)) return null;
   return `DELETE FROM ${dialect.quote(definition.name)} WHERE ${isOneOf(users, dialect)};`;
+}
+
+/** Removes users from a table of pulls, which is made if it is missing: a warehouse need not have it. */
+export interface PullsErasure {
+  readonly table: string;
+  readonly createTable: string;
+  readonly erase: string;
+}
+
+/**
+ * Removes users from the tables of pulls: that of `notePulls`, and those of loads. By a client user they are found in `events`, before
+ * its rows are removed.
+ * @param ofLoads statements that make tables of pulls, by the name of the table
+ */
+export function erasePulls(
+  dialect: Dialect,
+  { users, eraseDay }: SchemaOptions,
+  ofLoads: Readonly<Record<string, string>>,
+): PullsErasure[] {
+  if (eraseDay !== undefined) return [];
+  const { quote, literal } = dialect;
+  const user = quote('user_id');
+  const is =
+    users?.column === 'client_user_id'
+      ? `${user} IN (SELECT ${user} FROM ${quote(EVENTS.name)} WHERE ${isOneOf(users, dialect)})`
+      : `${user} IN (${(users ?? PLACEHOLDER_USER).ids.map(literal).join(', ')})`;
+  const made = { [WHOLE_PULLS.name]: createTable(WHOLE_PULLS, dialect), ...ofLoads };
+  return Object.entries(made).map(([table, create]) => {
+    return { table, createTable: create, erase: `DELETE FROM ${quote(table)} WHERE ${is};` };
+  });
 }
 
 /** The event and its document can name different users. */
