@@ -1,6 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { DIALECTS } from '../../src/tables/sql/dialects/registry.ts';
+import { removeVanished } from '../../src/tables/sql/vanished.ts';
+import { TABLES } from '../../src/tables/tables.ts';
 import { backfillOf, eventsOf, type MadeUpMeal } from '../export/load/backfills.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
@@ -58,4 +61,15 @@ test('what is no backfill, or lacks a table or a line, is an error with a name',
     code: 1,
     stderr: expect.stringContaining('_pulls.ndjson:1: it is no line of a pull') as string,
   });
+});
+
+test('a table without the column that its rows are cut by loses none to a pull of a range', () => {
+  const { definition } = TABLES.entry('meals');
+  const cutByTime = {
+    ...definition,
+    only: ['id', 'user_id', 'timestamp', '_event_id', '_received_at', '_loaded_at'],
+  };
+  const removed = removeVanished({ definition: cutByTime, document: cutByTime }, DIALECTS.duckdb);
+  expect(removed).not.toContain('"timestamp"');
+  expect(removeVanished(TABLES.entry('meals'), DIALECTS.duckdb)).toContain('"calendar_date"');
 });

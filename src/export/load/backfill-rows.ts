@@ -5,7 +5,7 @@ import { CLOSE_BRACE, COMMA, JsonFault, OPEN_BRACE, skipValue } from '../../lib/
 import { cutLines, type Line } from '../../lib/lines.ts';
 import { jsonIn } from '../../lib/parsed.ts';
 import { writePulls } from '../../tables/database/pulls.ts';
-import type { Pull } from '../../tables/sql/vanished.ts';
+import { certainRange, type Pull } from '../../tables/sql/vanished.ts';
 import type { Tables } from '../../tables/tables.ts';
 import { allColumnsOf, columnsOf, type TableDefinition } from '../../tables/definition.ts';
 import { columnsInRow } from '../../tables/shape/plan.ts';
@@ -58,25 +58,30 @@ export async function filesOfBackfill(
   for (const { file, reason } of found.problems)
     throw new MillraceError('rows_missing', `${file}: ${reason}`);
   const [{ root, rows }] = found.files;
-  const tables = new Set(rows.map(({ table }) => table));
+  const tables = definitionsOf(rows, known);
   const pulls = await readPulls(cutLines(places.at(root).chunks(PULLS)), tables, (line, reason) => {
     throw new MillraceError('rows_missing', `${PULLS}:${line}: ${reason}`);
   });
-  return { tables, pulls };
+  return { tables: new Set(tables.keys()), pulls };
+}
+
+function definitionsOf(rows: BackfillSource['rows'], known: Tables): ReadonlyMap<string, TableDefinition> {
+  return new Map(rows.map(({ table }) => [table, known.entry(table).definition]));
 }
 
 /** @param onProblem gets each line that is no pull of these tables */
 async function readPulls(
   chunks: AsyncIterable<Line[]>,
-  tables: ReadonlySet<string>,
+  tables: ReadonlyMap<string, TableDefinition>,
   onProblem: (line: number, reason: string) => void,
 ): Promise<Pull[]> {
   const pulls: Pull[] = [];
   for await (const lines of chunks)
     for (const { bytes, number, ended } of lines) {
       const pull = ended && bytes !== null ? parsePull(bytes.toString()) : null;
+      const table = tables.get(pull?.table ?? '');
       if (pull === null) onProblem(number, 'it is no line of a pull');
-      else if (tables.has(pull.table)) pulls.push(pull);
+      else if (table !== undefined) pulls.push(certainRange(pull, table));
       else onProblem(number, `${pull.table}.ndjson is missing`);
     }
   return pulls;
@@ -98,8 +103,8 @@ export class BackfillRows {
   async load({ file, sha256, rows }: BackfillSource, onBatch: () => void): Promise<void> {
     const { tables, options } = this.#terms;
     for (const one of rows) await this.#loadFile(one.file, tables.known.entry(one.table).definition, onBatch);
-    const names = new Set(rows.map(({ table }) => table));
-    const noted = await readPulls(this.#linesOf(PULLS), names, (line, reason) =>
+    const written = definitionsOf(rows, tables.known);
+    const noted = await readPulls(this.#linesOf(PULLS), written, (line, reason) =>
       this.#note(PULLS, line, reason),
     );
     const now = await readBackfillFolder(this.#root, options.places, tables.known);

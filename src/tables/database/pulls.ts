@@ -1,6 +1,6 @@
 import { columnsOf, hasRowId, ROW_ID, type TableDefinition } from '../definition.ts';
 import { doubleQuoted, tableName } from '../sql/dialects/dialect.ts';
-import { parentColumn } from '../sql/identity.ts';
+import { parentColumn, spanOf } from '../sql/identity.ts';
 import { equal } from '../sql/replace.ts';
 import type { Pull } from '../sql/vanished.ts';
 import { type Database, LOAD_COLUMN } from './database.ts';
@@ -70,10 +70,12 @@ function vanishedFrom(definition: TableDefinition, database: Database, from: num
     const found = names.filter((name) => columns.has(name)).map(of('rows_'));
     return found.length === 0 ? 'NULL' : `coalesce(${found.join(', ')})`;
   };
-  const time = columns.has('calendar_date') ? own('calendar_date') : own('timestamp', 'start_time');
   const key = definition.key.flatMap((name) => columns.get(name) ?? []);
   if (!columns.has('_event_id') || key.length === 0) return null;
-  const at = `CAST(${time} AS ${sql.types.timestamp})`;
+  const span = spanOf(definition);
+  const [begin, end] = [span?.first ?? [], span?.last ?? []].map((names) => {
+    return `CAST(${own(...names)} AS ${sql.types.timestamp})`;
+  });
   const provider = own('source_provider', 'source_slug');
   const resource = columns.has('resource') ? `AND pull_.resource = rows_.resource` : '';
   const table = tableName(sql, definition.name);
@@ -87,7 +89,7 @@ function vanishedFrom(definition: TableDefinition, database: Database, from: num
       FROM ${table} AS rows_ JOIN ${ledgerIn(database).pulls} AS pull_
         ON pull_.user_id = rows_.user_id AND pull_."table" = ${sql.literal(definition.name)} ${resource}
         AND (pull_.provider IS NULL OR pull_.provider = ${provider})
-        AND (pull_.since IS NULL OR ${at} >= pull_.since) AND (pull_.until IS NULL OR ${at} < pull_.until)
+        AND (pull_.since IS NULL OR ${begin} >= pull_.since) AND (pull_.until IS NULL OR ${end} < pull_.until)
       ${from === 0 ? '' : `WHERE rows_.${LOAD_COLUMN} >= ${from}`}
     ) AS covered_
     WHERE rank_ = 1 AND load_ <> pull_ AND at_ < began_at_ AND (event_ IS NULL OR (row_id_ IS NULL AND NOT EXISTS (

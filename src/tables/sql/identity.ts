@@ -1,4 +1,4 @@
-import { columnsOf, hasRowId, LOADED_AT, ROW_ID, type TableDefinition } from '../definition.ts';
+import { allColumnsOf, columnsOf, hasRowId, LOADED_AT, ROW_ID, type TableDefinition } from '../definition.ts';
 
 /** Names of the columns that say which event a row was made of. */
 export interface EventColumns {
@@ -51,6 +51,35 @@ export function parentColumn({ columns }: TableDefinition, parent: string): stri
     ({ from }) => typeof from === 'object' && 'parent' in from && from.parent === parent,
   );
   return found?.name ?? null;
+}
+
+/** Columns that say when an item was: the first with a value counts. */
+export interface Span {
+  readonly first: readonly string[];
+  /** When it ended. */
+  readonly last: readonly string[];
+  /** True for days, false for times. */
+  readonly inDays: boolean;
+  /** False where it is not known by which day of the item the service cuts a range. */
+  readonly isExact: boolean;
+}
+
+const [STARTS, SESSION] = [['timestamp', 'start_time'], 'session_start'];
+const [PERIOD, CYCLE_END] = ['period_start', ['cycle_end', 'period_end', 'period_start']];
+/** By their first columns; of those that a table has the first counts. */
+const SPANS: readonly Span[] = [
+  { first: ['calendar_date'], last: ['calendar_date'], inDays: true, isExact: true },
+  { first: STARTS, last: STARTS, inDays: false, isExact: true },
+  { first: [SESSION], last: ['session_end', SESSION], inDays: false, isExact: false },
+  { first: [PERIOD], last: CYCLE_END, inDays: true, isExact: false },
+];
+
+/** Null for a table whose rows do not say it: which of them are in a range is not known. */
+export function spanOf(table: TableDefinition): Span | null {
+  const [all, wanted] = [allColumnsOf, columnsOf].map((of) => new Set(of(table).map(({ name }) => name)));
+  const span = SPANS.find(({ first }) => first.some((name) => all?.has(name)));
+  const isWhole = span?.first.concat(span.last).every((name) => wanted?.has(name) === all?.has(name));
+  return span === undefined || isWhole !== true ? null : span;
 }
 
 /** Warehouses cluster by at most so many columns. */

@@ -12,7 +12,7 @@ import {
 } from '../definition.ts';
 import type { TableEntry } from '../tables.ts';
 import { type Dialect, script, tableName } from './dialects/dialect.ts';
-import { parentColumn } from './identity.ts';
+import { parentColumn, spanOf } from './identity.ts';
 import { asText } from './replace.ts';
 
 /** What the service was asked for, in a warehouse: a row for each whole pull of a backfill. */
@@ -45,6 +45,17 @@ export interface Pull {
   readonly since: string | null;
   readonly until: string | null;
   readonly began_at: string;
+}
+
+/**
+ * The range in which an item that the pull lacks is gone. Where the service may cut it by another day of the item than its row shows,
+ * or by the day in another zone, that is the range without its first and last day.
+ */
+export function certainRange(pull: Pull, table: TableDefinition): Pull {
+  const { since, until } = pull;
+  if (since === null || until === null || spanOf(table)?.isExact !== false) return pull;
+  const [from, to] = [Date.parse(since) + DAY_MS, Date.parse(until) - DAY_MS];
+  return { ...pull, since: new Date(from).toISOString(), until: new Date(to).toISOString() };
 }
 
 function nameOf(pull: Pull): string {
@@ -128,13 +139,14 @@ function vanishedFrom(
   const pull = (name: string): string => `pull_.${quote(name)}`;
   const first = (...names: readonly string[]): string | null => {
     const found = names.filter((name) => columns.has(name)).map(row);
-    return found.length === 0 ? null : `COALESCE(${found.join(', ')})`;
+    // Snowflake's has at least two arguments.
+    return found.length < 2 ? (found[0] ?? null) : `COALESCE(${found.join(', ')})`;
   };
   const textOf = (name: string, value: string): string => asText(columns.get(name) as Column, value, dialect);
   const table = tableName(dialect, definition.name);
-  const byDay = columns.has('calendar_date');
-  const time = byDay ? row('calendar_date') : first('timestamp', 'start_time');
-  const [since, until] = byDay ? ['since_day', 'until_day'] : ['since_at', 'until_at'];
+  const span = spanOf(definition);
+  const [begin, end] = [first(...(span?.first ?? [])), first(...(span?.last ?? []))];
+  const [since, until] = span?.inDays === true ? ['since_day', 'until_day'] : ['since_at', 'until_at'];
   const provider = first('source_provider', 'source_slug');
   const keys = definition.key.filter((name) => name !== 'user_id');
   const held = keys.map((name, n) => `${textOf(name, quote(name))} AS k${n}_`);
@@ -158,9 +170,9 @@ function vanishedFrom(
     `    ON same_.${quote('user_id')} = ${row('user_id')}${keys.map((name, n) => ` AND same_.k${n}_ = ${textOf(name, row(name))}`).join('')}`,
     `  WHERE ${pull('of_table')} = ${dialect.literal(definition.name)}`,
     `    AND (${pull('provider')} IS NULL${provider === null ? '' : ` OR ${pull('provider')} = ${provider}`})`,
-    time === null
+    begin === null || end === null
       ? `    AND ${unbounded}`
-      : `    AND ((${unbounded}) OR (${time} >= ${pull(since)} AND ${time} ${byDay ? '<=' : '<'} ${pull(until)}))`,
+      : `    AND ((${unbounded}) OR (${begin} >= ${pull(since)} AND ${end} ${span?.inDays === true ? '<=' : '<'} ${pull(until)}))`,
     `    AND COALESCE(${row('_received_at')}, ${row(LOADED_AT.name)}) < ${pull('began_at')}`,
     `    AND (${row('_event_id')} IS NULL OR (${lacks}))`,
   ].join('\n');
