@@ -49,7 +49,9 @@ export function wholePulls(
     if (began.length < tasks.length || (outcome.rows['rejects'] ?? 0) > 0 || isUnsettled(task)) continue;
     if (items === 0 && !acceptsEmpty) continue;
     const { user: user_id, provider, resource } = task;
-    const { name, table, range } = resource;
+    const { name, table, list, range } = resource;
+    // One object, where each provider may have one.
+    if (list === '' && provider === null) continue;
     const days = range === 'none' ? { since: null, until: null } : { since: plan.since, until: plan.until };
     const began_at = began.reduce((first, at) => (at < first ? at : first), loadedAt);
     pulls.push({ user_id, resource: name, table, provider, ...days, began_at, items });

@@ -111,8 +111,8 @@ test('a pull that is whole is named, with the time before its first request', as
     until: '2026-01-31',
     began_at: expect.any(String) as string,
   };
+  // The profile is one of those that the user's providers may have.
   expect(pulls()).toEqual([
-    { ...line, resource: 'profile', table: 'profiles', items: 1, since: null, until: null },
     { ...line, resource: 'sleep', table: 'sleep', items: 5 },
     { ...line, resource: 'steps', table: 'timeseries', items: 3 },
   ]);
@@ -120,6 +120,18 @@ test('a pull that is whole is named, with the time before its first request', as
   expect(column('sleep', '_loaded_at')).toEqual(
     pulls().flatMap(({ began_at, items }) => (items === 5 ? Array(5).fill(began_at) : [])),
   );
+  expect((await run('--resource', 'profile', '--provider', 'made_up', '--replace')).code).toBe(0);
+  expect(pulls()).toEqual([
+    {
+      ...line,
+      provider: 'made_up',
+      resource: 'profile',
+      table: 'profiles',
+      items: 1,
+      since: null,
+      until: null,
+    },
+  ]);
   expect((await run('--resource', 'sleep', '--replace', '--loaded-at', '2999-01-01T00:00:00Z')).code).toBe(0);
   expect(Date.parse(String(pulls()[0]?.['began_at']))).toBeLessThanOrEqual(Date.now());
 });
