@@ -5,12 +5,13 @@ import { MillraceError } from '../../core/errors.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import { cutLines } from '../../lib/lines.ts';
 import { jsonIn } from '../../lib/parsed.ts';
+import { BACKFILL } from '../../tables/database/ledger.ts';
 import type { Tables } from '../../tables/tables.ts';
 import { type Archive, type BackfillSource, onceEach, readArchiveFolder } from './archives.ts';
 import type { LoadOptions } from './options.ts';
 
 /** A line for each user, resource and provider. */
-const OUTCOMES = '_backfill.ndjson';
+const OUTCOMES = BACKFILL;
 /** Number of rejected rows in an outcome; they have a file only where there are some. */
 const REJECTS = 'rejects';
 /** A line for each whole pull: what it asked for, and when it began. A backfill writes it last. */

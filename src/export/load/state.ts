@@ -1,7 +1,7 @@
 import { MillraceError } from '../../core/errors.ts';
 import { presentColumns } from '../../tables/database/columns.ts';
 import { type Database, inTransaction } from '../../tables/database/database.ts';
-import { ledgerIn, readLoads } from '../../tables/database/ledger.ts';
+import { LEDGER, ledgerIn, readLoads } from '../../tables/database/ledger.ts';
 import { entriesOf, notedTables, shapeOfAll } from '../../tables/database/tables.ts';
 import { tableName } from '../../tables/sql/dialects/dialect.ts';
 import { readFolders } from './backfill-folder.ts';
@@ -58,7 +58,7 @@ export function readState(database: Database, where: string, options: StateOptio
     if (database.dialect === 'postgres')
       await database.run('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY');
     const present = await presentColumns(database);
-    const absent = ['_millrace_loads', '_millrace_tables'].filter((table) => !present.has(table));
+    const absent = LEDGER.filter((table) => !present.has(table));
     if (absent.length > 0)
       throw new MillraceError(
         'database_not_loaded',

@@ -68,9 +68,9 @@ export async function unsettledPulls(
   try {
     for (const asked of providers)
       for await (const shown of shownUsers(service, asked, new Set(usersLeft(plan)), signal))
-        for (const [provider, { pulled, not_pulled: missing = [] }] of Object.entries(shown.provider)) {
+        for (const [provider, { pulled, not_pulled: missing }] of Object.entries(shown.provider)) {
           const open = Object.keys(pulled).filter((name) => pulled[name]?.status !== 'success');
-          for (const name of [...open, ...missing])
+          for (const name of [...open, ...(missing ?? [])])
             for (const one of [provider, null])
               unsettled.add(
                 pullKeyOf({ user: shown.user_id.toLowerCase(), provider: one, resource: { name } }),

@@ -21,7 +21,7 @@ export interface UserPulls extends Unknown {
       Unknown & {
         readonly pulled: Readonly<Record<string, PullStatus>>;
         /** Resources that were not asked for, or that the provider does not have. */
-        readonly not_pulled?: readonly string[];
+        readonly not_pulled?: readonly string[] | null;
       }
     >
   >;

@@ -1,4 +1,6 @@
+import { MillraceError } from '../../core/errors.ts';
 import { literal, tableName } from '../sql/dialects/dialect.ts';
+import { presentColumns } from './columns.ts';
 import type { Database } from './database.ts';
 
 /** Table whose lines name users. */
@@ -26,10 +28,27 @@ export function ledgerIn({ sql }: Pick<Database, 'sql'>) {
   };
 }
 
-/** Makes the tables of the ledger if they are missing, in the caller's transaction. */
+/** Tables that every ledger has. Early ones had no pulls. */
+export const LEDGER = ['_millrace_loads', '_millrace_tables', '_millrace_events', '_millrace_duplicates'];
+
+/** File that stands for a backfill, which is loaded as a whole. */
+export const BACKFILL = '_backfill.ndjson';
+
+/**
+ * Makes the tables of the ledger, in the caller's transaction. A ledger without pulls gets them by loading its backfills again.
+ * @throws MillraceError database_refused when one of them is missing: rows that are there would be loaded a second time
+ */
 export async function createLedger(database: Database): Promise<void> {
   const { numbers, loads, events, duplicates, pulls, tables } = ledgerIn(database);
   await database.createSchema();
+  const present = await presentColumns(database);
+  const absent = LEDGER.filter((name) => !present.has(name));
+  if (absent.length > 0 && absent.length < LEDGER.length)
+    throw new MillraceError(
+      'database_refused',
+      `it has tables _millrace_… and no table ${absent.join(' and no table ')}, so what was loaded is not known: ` +
+        'restore a backup, or load into an empty schema or file',
+    );
   await database.run(`
 CREATE SEQUENCE IF NOT EXISTS ${numbers};
 CREATE TABLE IF NOT EXISTS ${loads} (
@@ -47,6 +66,8 @@ CREATE TABLE IF NOT EXISTS ${events} (event uuid PRIMARY KEY, load integer NOT N
 CREATE TABLE IF NOT EXISTS ${duplicates} (event uuid NOT NULL, load integer NOT NULL);
 ${createPulls(pulls)}
 CREATE TABLE IF NOT EXISTS ${tables} (name text PRIMARY KEY, shape text NOT NULL);`);
+  if (absent.length === 0 && !present.has(PULLS))
+    await database.query(`UPDATE ${loads} SET sha256 = '' WHERE file = $1`, [BACKFILL]);
 }
 
 /** Statement that makes the table of pulls if it is missing. @param table its name, quoted */
