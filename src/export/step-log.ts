@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { folderError, messageOf } from '../core/errors.ts';
+import { folderError, MillraceError, messageOf } from '../core/errors.ts';
 import { syncFolder } from '../lib/durable.ts';
 import { jsonIn } from '../lib/parsed.ts';
 import { continuesRun } from '../lib/work-folder.ts';
@@ -10,6 +10,19 @@ import type { DeltaTables } from './delta/delta-tables.ts';
 import { type ExportStep, exportStep, standingIn } from './export-step.ts';
 import type { WrittenFile } from './outputs.ts';
 import { type ExportTarget, notIn } from './export-target.ts';
+
+/** A file of rows in the folder of its table, or of a day of it. */
+const ROWS = /^[^_/][^/]*\/(?:[^/]+\/)*part-\d{6}(?:-\d+)?\.[^/]+$/;
+
+/** @throws MillraceError usage when a log of steps is missing: all rows would be there a second time */
+async function refuseFiles({ store, url }: ExportTarget, signal: AbortSignal): Promise<void> {
+  for await (const { key } of store.list('', signal))
+    if (ROWS.test(key))
+      throw new MillraceError(
+        'usage',
+        `${url} has files of rows, such as ${key}, and no _export.jsonl: put it back, or name another folder`,
+      );
+}
 
 const first = z.object({ export: z.record(z.string(), z.unknown()), id: z.uuid() });
 
@@ -68,6 +81,7 @@ export class StepLog {
       const id = read.id ?? randomUUID();
       if (read.found === null) {
         await options.tablesOf('')?.check([]);
+        await refuseFiles(target, options.signal);
         await target.append({ export: terms, id }, 0);
       }
       const log = new StepLog(target, options, read.steps, id);

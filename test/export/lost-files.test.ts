@@ -41,6 +41,20 @@ describe('files of an export that are gone', () => {
     },
   );
 
+  it.each(['ndjson', 'parquet', 'delta'] as const)(
+    '%s: an export whose list of steps is gone is not begun a second time in the same folder',
+    async (format) => {
+      const { path, out, run, files } = await twoSteps(format);
+      rmSync(join(out, '_export.jsonl'));
+      const args = ['export', path, '--out', out, '--table', 'meals', '--format', format];
+      for (const again of [[], ['--again']]) expect((await millrace([...args, ...again])).code).toBe(2);
+      expect(filesBelow(out, /^meals\/.*part-00000\d\./)).toEqual(files);
+      rmSync(join(out, 'meals'), { recursive: true });
+      rmSync(join(out, 'meal_items'), { recursive: true });
+      expect(await run()).toMatchObject({ rows: { meals: 12 } });
+    },
+  );
+
   it('--list-new and `schema --load` list the others, say which are gone, and end with 3', async () => {
     const { out, files } = await twoSteps('ndjson');
     const last = files.at(-1) ?? '';
