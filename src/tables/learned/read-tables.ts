@@ -85,7 +85,7 @@ function problemsOf(tables: readonly FileTable[]): TableProblem[] {
     }
     if (found.length > 0) continue;
     try {
-      planRow(definitionOf(table), {});
+      planRow(definitionOf(table));
     } catch (error) {
       problems.push({ path: here, message: messageOf(error) });
     }

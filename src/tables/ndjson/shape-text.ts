@@ -153,7 +153,7 @@ export async function shapeText(
         for (let at = 0; at < chunk.length; at += TEXT) {
           const piece = chunk.subarray(at, at + TEXT);
           if (progress.bytes + at + piece.length >= LEAST_QUICK)
-            quick ??= QuickItems.of(shaper.plan, options.tables);
+            quick ??= QuickItems.of(shaper.plan, options.tables, options.given);
           text = quick?.fill(piece) ?? padded.fill(piece);
           scanner.push(piece);
           for (const output of outputs) await output.flush(PIECE);

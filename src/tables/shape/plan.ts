@@ -1,3 +1,4 @@
+import { getOrMake } from '../../lib/get-or-make.ts';
 import {
   type Column,
   type ColumnType,
@@ -12,16 +13,15 @@ import {
 import { type ColumnPlan, Fields, type NestedPlan, type RowPlan } from './row-plan.ts';
 import { plainValue } from './column-types.ts';
 
-/**
- * @param given values of columns for which the document may have none, as text
- * @param around columns of the row around, by slot
- * @throws Error when the definition contradicts itself
- */
-export function planRow(
-  definition: TableDefinition,
-  given: Readonly<Record<string, string>>,
-  around: readonly Column[] = [],
-): RowPlan {
+const plans = new WeakMap<TableDefinition, RowPlan>();
+
+/** The plan of a document's own row; made once, because each answer of a service has a shaper. @throws Error when the definition contradicts itself */
+export function planRow(definition: TableDefinition): RowPlan {
+  return getOrMake(plans, definition, () => newPlan(definition, []));
+}
+
+/** @param around columns of the row around, by slot */
+function newPlan(definition: TableDefinition, around: readonly Column[]): RowPlan {
   const all = allColumnsOf(definition);
   const tailFrom = all.indexOf(EXTRA) + 1;
   const own = all.slice(0, tailFrom).filter((column) => parentOf(column) === null);
@@ -46,7 +46,7 @@ export function planRow(
     } else older.push({ slot, from: shared, path: null });
   }
   const nested = (definition.nested ?? []).map(({ at, each, table }) => {
-    const plan = { each, path: at, row: planRow(table, given, own) };
+    const plan = { each, path: at, row: newPlan(table, own) };
     addMember(fields, at, { slot: -1, type: 'json', nested: plan });
     return plan;
   });
@@ -56,7 +56,6 @@ export function planRow(
       name: column.name,
       type: column.type,
       head: headOf(column),
-      given: givenOf(given, column),
       envelope: envelopeOf(column, definition),
     })),
   ) as [ColumnPlan[], ColumnPlan[]];
@@ -76,9 +75,7 @@ export function planRow(
       [...own, ...behind],
       new Map(inherited.map(({ name, slot }) => [name, slot])),
     ),
-    enveloped: [...columns, ...tail].flatMap(({ envelope, given: { length } }, at) =>
-      envelope !== null && length === 0 ? [at] : [],
-    ),
+    enveloped: [...columns, ...tail].flatMap(({ envelope }, at) => (envelope === null ? [] : [at])),
     extra: own.indexOf(EXTRA),
     position: slotOf('position'),
     key: slotOf('key'),
@@ -150,8 +147,15 @@ function headOf({ name }: Column): Uint8Array {
   return Buffer.from(`,${JSON.stringify(name)}:`);
 }
 
-/** A column may be called `constructor`. */
-function givenOf(given: Readonly<Record<string, string>>, { name, type }: Column): Uint8Array {
-  const value = Buffer.from(Object.hasOwn(given, name) ? JSON.stringify(given[name]) : '');
-  return type === 'timestamp' && value.length > 0 ? plainValue(type, value, 0, value.length) : value;
+/** Values of columns for which a document may have none, as text. */
+export type Given = Readonly<Record<string, string>>;
+
+const NOTHING = Buffer.alloc(0);
+
+/** Written when the document has nothing; empty for null. */
+export function givenOf(given: Given, { name, type }: Pick<Column, 'name' | 'type'>): Uint8Array {
+  // A column may be called `constructor`.
+  if (!Object.hasOwn(given, name)) return NOTHING;
+  const value = Buffer.from(JSON.stringify(given[name]));
+  return type === 'timestamp' ? plainValue(type, value, 0, value.length) : value;
 }

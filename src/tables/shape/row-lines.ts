@@ -1,5 +1,6 @@
 import { ByteWriter } from '../../lib/byte-writer.ts';
 import { copy, copyJson, copyText } from '../../lib/json-compact.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
 import { CLOSE_BRACE, COMMA, OPEN_BRACE } from '../../lib/json-text.ts';
 import { allColumnsOf, type ColumnType, columnsOf, type TableDefinition } from '../definition.ts';
 import type { RowTarget } from './write-rows.ts';
@@ -15,6 +16,8 @@ interface Column {
   readonly copy: typeof copyText;
 }
 
+const columnsIn = new WeakMap<TableDefinition, readonly (Column | null)[]>();
+
 /** Rows of one table as lines of NDJSON: objects with the columns that have a value, in the order of `columnsInRow`. */
 export class RowLines implements RowTarget {
   /** Rows that are not taken yet. */
@@ -28,12 +31,14 @@ export class RowLines implements RowTarget {
 
   constructor(definition: TableDefinition) {
     this.definition = definition;
-    const wanted = new Set(columnsOf(definition));
-    this.#columns = allColumnsOf(definition).map((column) =>
-      wanted.has(column)
-        ? { head: Buffer.from(`,${JSON.stringify(column.name)}:`), copy: copierOf(column.type) }
-        : null,
-    );
+    this.#columns = getOrMake(columnsIn, definition, () => {
+      const wanted = new Set(columnsOf(definition));
+      return allColumnsOf(definition).map((column) =>
+        wanted.has(column)
+          ? { head: Buffer.from(`,${JSON.stringify(column.name)}:`), copy: copierOf(column.type) }
+          : null,
+      );
+    });
   }
 
   /** Bytes of them. */

@@ -57,9 +57,7 @@ export interface ColumnPlan {
   readonly type: ColumnType;
   /** `,"name":` */
   readonly head: Uint8Array;
-  /** Written when the document has nothing; empty for null. */
-  readonly given: Uint8Array;
-  /** Written when nothing is given either. */
+  /** Written when the document has nothing, and nothing is given. */
   readonly envelope: EnvelopeField | null;
 }
 

@@ -2,6 +2,7 @@ import { BACKSLASH } from '../../lib/json-text.ts';
 import type { EnvelopeValues } from './envelope.ts';
 import { ExtraWriter } from './extra.ts';
 import { InvalidRow } from './reject.ts';
+import { type Given, givenOf } from './plan.ts';
 import type { RowPlan } from './row-plan.ts';
 import { plainValue } from './column-types.ts';
 import { instantOf } from './time.ts';
@@ -28,22 +29,25 @@ export class RowState {
   position = 0;
   /** Rows before it in the document with the same key. */
   repetition = 0;
+  /** Of the plan's, those for which nothing is given. */
+  readonly #enveloped: readonly number[];
   readonly #seen = new Map<number, number>();
 
-  constructor(plan: RowPlan) {
+  constructor(plan: RowPlan, given: Given) {
     this.plan = plan;
     this.from = new Int32Array(plan.slots);
     this.to = new Int32Array(plan.slots);
     this.filled = new Float64Array(plan.slots);
-    this.given = [...plan.columns, ...plan.tail].map(({ given }) => given);
+    this.given = [...plan.columns, ...plan.tail].map((column) => givenOf(given, column));
     this.givenTo = Int32Array.from(this.given, endOf);
+    this.#enveloped = plan.enveloped.filter((slot) => this.givenTo[slot] === 0);
   }
 
   /** Takes what an event says of the documents that follow. */
   about(event: EnvelopeValues): void {
     const { plan, given, givenTo } = this;
     const { columns, tail } = plan;
-    for (const slot of plan.enveloped) {
+    for (const slot of this.#enveloped) {
       const { envelope } = (columns[slot] ?? tail[slot - columns.length]) as RowPlan['columns'][number];
       const before = given[slot] as Uint8Array;
       const value = envelope === null ? before : event.of(envelope);

@@ -6,7 +6,7 @@ import type { OnExtraField, TableFields } from '../learned/field-sums.ts';
 import type { TableEntry } from '../tables.ts';
 import { EnvelopeValues, type RowEnvelope } from './envelope.ts';
 import { ExtraFields } from './extra-fields.ts';
-import { planRow } from './plan.ts';
+import { type Given, planRow } from './plan.ts';
 import { QuickRow } from './quick-row.ts';
 import { RowReader } from './read-row.ts';
 import { InvalidRow, notAnObject, rejectOf, type RowReject } from './reject.ts';
@@ -19,7 +19,7 @@ export interface ShaperOptions {
   /** Tables whose rows are wanted, of those that the document makes; the other rows are not written. */
   readonly tables: readonly string[];
   /** Values of columns for which a document may have none, such as `user_id` or `_loaded_at`. */
-  readonly given?: Readonly<Record<string, string>>;
+  readonly given?: Given;
   /** Names the file of the documents; called for a row with an unknown key when no event carries its document. */
   readonly source?: () => string;
   /** Where the rows of each table go. */
@@ -67,20 +67,20 @@ export class Shaper {
   readonly #refused: RowReject[] = [];
 
   /** @param entry any table that the documents make */
-  constructor({ document }: TableEntry, options: ShaperOptions) {
+  constructor({ document }: TableEntry, { given = {}, ...options }: ShaperOptions) {
     this.#options = options;
     this.#unfold = document.unfold;
     this.#events = document.events;
     if (options.source !== undefined) this.#ids.from(options.source);
     this.#extraFields = new ExtraFields(options.onUnknown);
-    this.plan = planRow(document, options.given ?? {});
-    this.#row = new RowState(this.plan);
+    this.plan = planRow(document);
+    this.#row = new RowState(this.plan, given);
     this.#quick = QuickRow.of(this.plan);
     const { ownRows, table } = this.plan;
     if (ownRows && options.tables.includes(table)) this.#wanted.set(table, this.#row);
     for (const { row } of this.plan.nested) {
       if (!options.tables.includes(row.table)) continue;
-      const inner = new InnerRows(new RowState(row));
+      const inner = new InnerRows(new RowState(row, given));
       this.#inner.set(row, inner);
       this.#wanted.set(row.table, inner.state);
     }

@@ -24,7 +24,7 @@ interface Quick {
 }
 
 function newItems(): QuickItems {
-  const items = QuickItems.of(planRow(MEALS, {}), ['meals', 'meal_items']);
+  const items = QuickItems.of(planRow(MEALS), ['meals', 'meal_items']);
   if (items === null) throw new Error('this machine has no WebAssembly with SIMD');
   return items;
 }
@@ -118,7 +118,7 @@ function bothWays(
   return {
     plain: outcome((shaper) => documents.filter((text) => shaper.shape(Buffer.from(text))).length),
     quick: outcome((shaper, lines) => {
-      const items = QuickItems.of(planRow(definition, given), tables)!;
+      const items = QuickItems.of(planRow(definition), tables, given)!;
       const array = Buffer.from(`[${documents.join(',')}]`);
       items.fill(array);
       let elements = 0;
@@ -195,7 +195,7 @@ describe('the quick way shapes', () => {
 
   const documents = [...TABLES.values()].filter(({ definition, document }) => {
     const isOwn = definition === document && document.unfold === undefined;
-    return isOwn && QuickItems.of(planRow(document, {}), [document.name]) !== null;
+    return isOwn && QuickItems.of(planRow(document), [document.name]) !== null;
   });
   test.each(documents)('documents of $document.name, as one after the other are', ({ document }) => {
     const tables = TABLES.withNested(document.name);
@@ -231,8 +231,7 @@ describe('the quick way shapes', () => {
   });
 
   test('only tables that it was made for', () => {
-    const plan = planRow(MEALS, { user_id: 'given' });
-    expect(QuickItems.of(plan, ['meals'])).not.toBeNull();
-    expect(QuickItems.of(planRow(MEALS, { id: 'given' }), ['meals'])).toBeNull();
+    expect(QuickItems.of(planRow(MEALS), ['meals'], { user_id: 'given' })).not.toBeNull();
+    expect(QuickItems.of(planRow(MEALS), ['meals'], { id: 'given' })).toBeNull();
   });
 });

@@ -1,4 +1,5 @@
 import type { ColumnType } from '../../definition.ts';
+import { type Given, givenOf } from '../../shape/plan.ts';
 import type { Fields, RowPlan } from '../../shape/row-plan.ts';
 
 /** Numbers of the column types in `quick.as`. Every value of another type is unusual. */
@@ -10,6 +11,8 @@ const TYPES: Partial<Record<ColumnType, number>> = {
   date: 5,
   boolean: 6,
 };
+
+type Texts = (readonly [head: Uint8Array, given: Uint8Array])[];
 
 const SLOT_SIZE = 8;
 const COUNTER_SIZE = 4;
@@ -38,12 +41,14 @@ const ROW_SIZE = 88;
 export class Layout {
   #bytes = Buffer.alloc(16 * 1024);
   readonly #from: number;
+  readonly #given: Given;
   /** Address of the first free byte. */
   #end: number;
   readonly rows: RowLayout[] = [];
 
   /** @param from address of the first byte */
-  constructor(from: number) {
+  constructor(from: number, given: Given) {
+    this.#given = given;
     this.#from = from;
     this.#end = from;
   }
@@ -61,14 +66,14 @@ export class Layout {
     const at = this.#room(ROW_SIZE);
     const filled = this.#room(columns.length * COUNTER_SIZE);
     this.rows.push({ plan, at, filled });
-    const given = tail.flatMap((column) => (column.given.length === 0 ? [] : [column.head, column.given]));
-    const texts = [
-      ...[...columns, ...tail].flatMap((column) => [column.head, column.given]),
-      ...inherited.map(({ head }) => head),
-    ];
+    const [own, behind] = [columns, tail].map((some) =>
+      some.map((column) => [column.head, givenOf(this.#given, column)] as const),
+    ) as [Texts, Texts];
+    const given = behind.filter(([, value]) => value.length > 0);
+    const texts = [...[...own, ...behind].flat(), ...inherited.map(({ head }) => head)];
     const room = texts.reduce((sum, { length }) => sum + length, PUNCTUATION);
     const words = [
-      this.#words(columns.map((column) => [this.#text(column.head), this.#text(column.given)].flat())),
+      this.#words(own.map((column) => column.flatMap((text) => this.#text(text)))),
       [columns.length, SLOT_SIZE * (1 + plan.slots), plan.position, plan.key],
       // Least lengths: a text needs one character between its quotes to be an identity.
       this.#words(required.map((slot) => [slot, columns[slot]?.type === 'text' ? 3 : 1])),
@@ -76,7 +81,7 @@ export class Layout {
       this.#words(older.map(({ slot, from, path }) => [slot, from, path === null ? 0 : 1])),
       older.length,
       this.#fields(plan.fields, tables),
-      this.#text(Buffer.concat(given)),
+      this.#text(Buffer.concat(given.flat())),
       room,
       // OUT, OUT_LENGTH, OUT_SIZE and ROWS, which `QuickItems` sets.
       [0, 0, 0, 0, filled],

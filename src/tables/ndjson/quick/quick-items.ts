@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { exportsOf, growTo, type WithMemory } from '../../../lib/web-assembly.ts';
+import type { Given } from '../../shape/plan.ts';
 import type { RowPlan } from '../../shape/row-plan.ts';
 import type { ReadyRows } from '../../shape/shape.ts';
 import { Layout, OUT, OUT_LENGTH, OUT_SIZE, type RowLayout, ROWS } from './layout.ts';
@@ -42,22 +43,22 @@ export class QuickItems {
   #pause = 0;
 
   /** @param tables whose rows are wanted @returns null for documents or engines that it does not support */
-  static of(plan: RowPlan, tables: readonly string[]): QuickItems | null {
+  static of(plan: RowPlan, tables: readonly string[], given: Given = {}): QuickItems | null {
     const isUsual =
       [plan, ...plan.nested.map(({ row }) => row)].every(
         ({ ownRows, repetition, rowId, required, columns }) =>
           ownRows &&
           repetition < 0 &&
           rowId < 0 &&
-          required.every((slot) => columns[slot]?.given.length === 0),
+          required.every((slot) => !Object.hasOwn(given, columns[slot]?.name ?? '')),
       ) && plan.nested.every(({ row }) => row.nested.length === 0);
     const quick = isUsual ? (exportsOf(WASM) as Quick | null) : null;
-    return quick === null ? null : new QuickItems(quick, plan, tables);
+    return quick === null ? null : new QuickItems(quick, plan, tables, given);
   }
 
-  private constructor(quick: Quick, plan: RowPlan, tables: readonly string[]) {
+  private constructor(quick: Quick, plan: RowPlan, tables: readonly string[], given: Given) {
     this.#quick = quick;
-    const layout = new Layout(TABLES_AT);
+    const layout = new Layout(TABLES_AT, given);
     this.#root = layout.row(plan, tables);
     const textAt = TABLES_AT + layout.bytes.length;
     const statesAt = textAt + TEXT + ZEROS;
