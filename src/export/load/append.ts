@@ -1,28 +1,26 @@
-import type { Database } from '../../tables/database/database.ts';
-import type { TableDefinition } from '../../tables/definition.ts';
-
-const LINE_FEED = 10;
+import type { Database, RowBatch } from '../../tables/database/database.ts';
 
 /**
  * Adds rows, except those that the database refuses.
- * @param onRefused gets the line of a refused row, as a part of `lines`
+ * @param onRefused gets the index of a refused row
  * @returns number of refused rows
  */
 export async function appendRows(
   database: Database,
-  table: TableDefinition,
-  lines: Buffer,
+  batch: RowBatch,
   load: number,
-  onRefused: (row: Buffer, reason: string) => void,
+  onRefused: (row: number, reason: string) => void,
+  from = 0,
+  to = batch.rows,
 ): Promise<number> {
-  const reason = await database.tryAppend(table, lines, load);
+  const reason = await database.tryAppend(batch, load, from, to);
   if (reason === null) return 0;
   // Tries each half, until one row is left.
-  const half = lines.lastIndexOf(LINE_FEED, lines.length / 2) + 1 || lines.indexOf(LINE_FEED) + 1;
-  if (half < lines.length) {
-    const refused = await appendRows(database, table, lines.subarray(0, half), load, onRefused);
-    return refused + (await appendRows(database, table, lines.subarray(half), load, onRefused));
+  const half = Math.floor((from + to) / 2);
+  if (half > from) {
+    const refused = await appendRows(database, batch, load, onRefused, from, half);
+    return refused + (await appendRows(database, batch, load, onRefused, half, to));
   }
-  onRefused(lines, reason);
+  onRefused(from, reason);
   return 1;
 }

@@ -1,14 +1,13 @@
 import { z } from 'zod';
 import { Places } from '../../archive/places.ts';
 import { MillraceError } from '../../core/errors.ts';
-import { CLOSE_BRACE, COMMA, JsonFault, OPEN_BRACE, skipValue } from '../../lib/json-text.ts';
 import { cutLines, type Line } from '../../lib/lines.ts';
 import { jsonIn } from '../../lib/parsed.ts';
+import type { GatheredRows } from '../../tables/database/database.ts';
 import { writePulls } from '../../tables/database/pulls.ts';
 import { certainRange, type Pull } from '../../tables/sql/vanished.ts';
 import type { Tables } from '../../tables/tables.ts';
-import { allColumnsOf, columnsOf, type TableDefinition } from '../../tables/definition.ts';
-import { columnsInRow } from '../../tables/shape/plan.ts';
+import type { TableDefinition } from '../../tables/definition.ts';
 import { appendRows } from './append.ts';
 import type { BackfillSource } from './archives.ts';
 import { PULLS, readBackfillFolder } from './backfill-folder.ts';
@@ -118,28 +117,22 @@ export class BackfillRows {
   }
 
   async #loadFile(file: string, table: TableDefinition, onBatch: () => void): Promise<void> {
-    const columns = columnsInRow(table, allColumnsOf(table));
-    const members = new RowMembers(columns);
-    const wanted = new Set(columnsOf(table));
-    const dropped = new Set(columns.flatMap((column, at) => (wanted.has(column) ? [] : [at])));
-    let [batch, size]: [Row[], number] = [[], 0];
+    const members = new RowMembers(table);
+    const rows = this.#terms.database.gather(table);
+    let [numbers, size]: [number[], number] = [[], 0];
     for await (const lines of this.#linesOf(file)) {
-      for (const line of lines) {
-        const { bytes, number } = line;
-        const cuts: number[] = [];
-        const fault = faultOf(line, members, (column, from, to) => {
-          if (dropped.has(column)) cuts.push(from, to);
-        });
-        if (fault !== null || bytes === null) this.#note(file, number, fault ?? '');
-        else batch.push({ bytes: cuts.length === 0 ? bytes : without(bytes, cuts), number });
+      for (const { bytes, number, ended } of lines) {
+        const fault = bytes === null || !ended ? 'the line is not complete' : members.copy(bytes, rows);
+        if (fault === null) numbers.push(number);
+        else this.#note(file, number, fault);
         size += bytes?.length ?? 0;
       }
       if (size < BATCH_BYTES) continue;
-      await this.#send(file, table, batch);
-      [batch, size] = [[], 0];
+      await this.#send(file, rows, numbers);
+      [numbers, size] = [[], 0];
       onBatch();
     }
-    if (batch.length > 0) await this.#send(file, table, batch);
+    await this.#send(file, rows, numbers);
   }
 
   async *#linesOf(file: string): AsyncGenerator<Line[]> {
@@ -155,65 +148,17 @@ export class BackfillRows {
     this.#terms.options.onProblem(file, line, reason);
   }
 
-  async #send(file: string, table: TableDefinition, batch: readonly Row[]): Promise<void> {
+  /** @param numbers of the rows' lines */
+  async #send(file: string, rows: GatheredRows, numbers: readonly number[]): Promise<void> {
+    if (rows.rows === 0) return;
     const { options, database } = this.#terms;
     const { counts } = this;
-    const { name } = table;
-    const lines = Buffer.concat(batch.flatMap(({ bytes }) => [bytes, LINE_FEED]));
-    const refused = await appendRows(database, table, lines, this.#load, (row, reason) => {
-      const before = lines.subarray(0, row.byteOffset - lines.byteOffset);
-      const line = batch[before.toString('latin1').split('\n').length - 1]?.number ?? 0;
-      options.onReject({ table: name, code: 'refused', reason, file, line });
+    const { name } = rows.definition;
+    const refused = await appendRows(database, rows.take(), this.#load, (row, reason) => {
+      options.onReject({ table: name, code: 'refused', reason, file, line: numbers[row] ?? 0 });
     });
     counts.rejects += refused;
-    counts.records += batch.length;
-    counts.rows[name] = (counts.rows[name] ?? 0) + batch.length - refused;
+    counts.records += numbers.length;
+    counts.rows[name] = (counts.rows[name] ?? 0) + numbers.length - refused;
   }
 }
-
-/** A line as a row, and its number. */
-interface Row {
-  readonly bytes: Buffer;
-  readonly number: number;
-}
-
-/** A row without the members between these pairs of indexes. */
-function without(row: Buffer, cuts: readonly number[]): Buffer {
-  const bounds = [0, ...cuts, row.length];
-  const left = Buffer.concat(
-    bounds.flatMap((from, at) => (at % 2 === 0 ? [row.subarray(from, bounds[at + 1])] : [])),
-  );
-  // The last member is gone, and its comma is not.
-  return left.at(-2) === COMMA ? Buffer.concat([left.subarray(0, -2), left.subarray(-1)]) : left;
-}
-
-/** Why a line is no row as the shaper writes them; null when it is one. @param onMember gets where each member stands, with its comma */
-function faultOf(
-  { bytes, ended }: Line,
-  members: RowMembers,
-  onMember: (column: number, from: number, to: number) => void,
-): string | null {
-  if (bytes === null || !ended) return 'the line is not complete';
-  let at = 1;
-  try {
-    for (let from = 0; ;) {
-      const column = members.columnAt(bytes, at, from);
-      const value = at + members.lengthOf(column);
-      // A value that is missing is not written as null.
-      if (column === -1 || bytes[value] === N) break;
-      const start = at;
-      at = skipValue(bytes, value, 1);
-      if (bytes[at] === COMMA) at += 1;
-      onMember(column, start, at);
-      from = column + 1;
-    }
-  } catch (error) {
-    if (!(error instanceof JsonFault)) throw error;
-    return error.message;
-  }
-  const isRow = bytes[0] === OPEN_BRACE && bytes[at] === CLOSE_BRACE && at + 1 === bytes.length;
-  return isRow ? null : `${at} bytes into the line is no column of the table, or no next one`;
-}
-
-const N = 'n'.charCodeAt(0);
-const LINE_FEED = Buffer.from('\n');

@@ -1,19 +1,20 @@
-import { open, rm } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { messageOf, MillraceError } from '../../core/errors.ts';
-import { asBuffer } from '../../lib/byte-writer.ts';
-import { getOrMake } from '../../lib/get-or-make.ts';
 import { installCommand } from '../../lib/installed.ts';
-import { CLOSE_BRACE, COMMA, QUOTE, skipString, skipValue } from '../../lib/json-text.ts';
 import { footerOf, MAGIC } from '../parquet/footer.ts';
 import { RowColumns } from '../parquet/row-columns.ts';
 import { encodeGroup, placed } from '../parquet/row-group.ts';
-import { type Column, columnsOf, type TableDefinition } from '../../tables/definition.ts';
-import { columnsInRow } from '../../tables/shape/plan.ts';
+import { allColumnsOf, columnsOf, type TableDefinition } from '../../tables/definition.ts';
 import { literal } from '../../tables/sql/dialects/dialect.ts';
 import { duckdb } from '../../tables/sql/dialects/duckdb.ts';
-import { type Database, LOAD_COLUMN, RowsRefused } from '../../tables/database/database.ts';
-import { RowMembers } from './row-members.ts';
+import {
+  type Database,
+  type GatheredRows,
+  LOAD_COLUMN,
+  type RowBatch,
+  RowsRefused,
+} from '../../tables/database/database.ts';
 
 /** Query for the database's file; null for one in memory. */
 const OWN_FILE = 'SELECT path FROM duckdb_databases() WHERE database_name = current_database()';
@@ -28,9 +29,9 @@ export class DuckDBDatabase implements Database {
   readonly #connection: DuckDBConnection;
   /** Connection in which rows are tried first, after some were refused: a refusal ends the transaction. */
   #trial: DuckDBConnection | null = null;
-  /** File of the rows that are being added. */
+  /** File of the rows that are being added, and the batch that is in it. */
   readonly #rows: string;
-  readonly #made = new Map<string, ParquetRows>();
+  #written: RowBatch | null = null;
 
   private constructor(instance: DuckDBInstance, connection: DuckDBConnection, rows: string) {
     this.#instance = instance;
@@ -53,7 +54,8 @@ export class DuckDBDatabase implements Database {
       );
     });
     try {
-      const mode = access === 'read' ? { access_mode: 'READ_ONLY' } : {};
+      // Rows come in small batches, one after another: more threads only wait for each other, which takes twice the processor time.
+      const mode = access === 'read' ? { access_mode: 'READ_ONLY' } : { threads: '1' };
       const instance = await DuckDBInstance.create(file, mode);
       const connection = await instance.connect();
       const [[path] = []] = (await connection.runAndReadAll(OWN_FILE)).getRows();
@@ -94,8 +96,12 @@ export class DuckDBDatabase implements Database {
     return result.getRows();
   }
 
-  async tryAppend(table: TableDefinition, lines: Buffer, load: number): Promise<string | null> {
-    const insertion = await this.#insertion(table, lines, load);
+  gather(table: TableDefinition): GatheredRows {
+    return new ParquetRows(table);
+  }
+
+  async tryAppend(batch: RowBatch, load: number, from: number, to: number): Promise<string | null> {
+    const insertion = await this.#insertion(batch, load, from, to);
     if (this.#trial === null) {
       try {
         await this.run(insertion);
@@ -122,18 +128,22 @@ export class DuckDBDatabase implements Database {
   }
 
   /**
-   * Writes the rows beside the database, as Parquet: DuckDB's reader of JSON would turn numbers into doubles, also inside JSON.
-   * @returns the statement that adds them
+   * Writes the batch beside the database, as Parquet: DuckDB's reader of JSON would turn numbers into doubles, also inside JSON.
+   * @returns the statement that adds rows of it
    */
-  async #insertion(table: TableDefinition, lines: Buffer, load: number): Promise<string> {
-    const rows = getOrMake(this.#made, table.name, () => new ParquetRows(table));
-    await using file = await open(this.#rows, 'w', 0o600);
-    await file.writeFile(rows.of(lines));
-    const columns = columnsOf(table);
+  async #insertion(batch: RowBatch, load: number, from: number, to: number): Promise<string> {
+    const { definition, rows, bytes } = batch;
+    if (this.#written !== batch) {
+      this.#written = null;
+      await writeFile(this.#rows, bytes, { mode: 0o600 });
+      this.#written = batch;
+    }
+    const columns = columnsOf(definition);
     const names = columns.map(({ name }) => duckdb.quote(name));
     const values = columns.map(({ name, type }) => `CAST(${duckdb.quote(name)} AS ${duckdb.types[type]})`);
-    return `INSERT INTO ${duckdb.quote(table.name)} (${names.join(', ')}, ${LOAD_COLUMN})
-       SELECT ${values.join(', ')}, ${load} FROM read_parquet(${literal(this.#rows)})`;
+    const part = to - from < rows ? `WHERE file_row_number >= ${from} AND file_row_number < ${to}` : '';
+    return `INSERT INTO ${duckdb.quote(definition.name)} (${names.join(', ')}, ${LOAD_COLUMN})
+       SELECT ${values.join(', ')}, ${load} FROM read_parquet(${literal(this.#rows)}) ${part}`;
   }
 
   async close(): Promise<void> {
@@ -152,51 +162,20 @@ function refusalOf(error: unknown): string | null {
     : null;
 }
 
-const LINE_FEED = 10;
-
-/** Makes a Parquet file of the shaper's lines; its reader keeps numbers and JSON as they are. */
-class ParquetRows {
-  readonly #columns: readonly Column[];
-  readonly #members: RowMembers;
-  readonly #rows: RowColumns;
+/** Rows as a Parquet file, which keeps numbers and JSON as they are. */
+class ParquetRows extends RowColumns implements GatheredRows {
+  readonly definition: TableDefinition;
 
   constructor(definition: TableDefinition) {
-    this.#columns = columnsInRow(definition);
-    this.#members = new RowMembers(this.#columns);
-    this.#rows = new RowColumns(this.#columns);
+    super(allColumnsOf(definition), columnsOf(definition));
+    this.definition = definition;
   }
 
-  /** @returns the file, in pieces */
-  of(lines: Buffer): readonly Buffer[] {
-    const rows = this.#rows;
-    for (let at = 0; at < lines.length;) at = this.#row(lines, at);
-    const { bytes, meta } = encodeGroup(this.#columns, rows.gathered(), 'none');
-    rows.clear();
-    return [MAGIC, asBuffer(bytes), footerOf(this.#columns, [placed(meta, MAGIC.length)])];
-  }
-
-  /** The members of a row are in the order of `columnsInRow`; those without a value are missing. @returns index of the next row */
-  #row(lines: Buffer, start: number): number {
-    const members = this.#members;
-    let at = start + 1;
-    for (let from = 0; lines[at] !== CLOSE_BRACE;) {
-      const column = members.columnAt(lines, at, from);
-      if (column === -1) throw new Error('a row has a column that its table has not, or another order');
-      at += members.lengthOf(column);
-      const to = this.#endOf(lines, at, column);
-      this.#rows.value(column, lines, at, to);
-      at = Math.abs(to);
-      if (lines[at] === COMMA) at += 1;
-      from = column + 1;
-    }
-    if (lines[at + 1] !== LINE_FEED) throw new Error('a row does not end with its line');
-    this.#rows.end();
-    return at + 2;
-  }
-
-  /** Returns the index after the value, negative for a text with escapes. JSON is canonical in the shaper's lines. */
-  #endOf(lines: Buffer, at: number, column: number): number {
-    if (this.#columns[column]?.type === 'json') return skipValue(lines, at, 1);
-    return lines[at] === QUOTE ? skipString(lines, at) : skipValue(lines, at, 1);
+  take(): RowBatch {
+    const { definition, rows, columns } = this;
+    const { bytes, meta } = encodeGroup(columns, this.gathered(), 'none');
+    this.clear();
+    const footer = footerOf(columns, [placed(meta, MAGIC.length)]);
+    return { definition, rows, bytes: Buffer.concat([MAGIC, bytes, footer]) };
   }
 }

@@ -10,10 +10,7 @@ import {
 } from '../../tables/database/ledger.ts';
 import { removeVanished } from '../../tables/database/pulls.ts';
 import { keyOf, Shapes, type ShapedRows } from '../../tables/database/shapes.ts';
-import type { TableDefinition } from '../../tables/definition.ts';
 import type { TableFields } from '../../tables/learned/field-sums.ts';
-import { textInRow } from '../../tables/shape/envelope.ts';
-import { eventColumnsOf } from '../../tables/sql/identity.ts';
 import type { Source } from '../archive-files.ts';
 import { isErased } from '../source-bytes.ts';
 import { appendRows } from './append.ts';
@@ -44,7 +41,7 @@ export class LoadStep {
 
   constructor(terms: LoadTerms) {
     this.#terms = terms;
-    this.#shapes = new Shapes(terms.tables.known, terms.tables.entries, terms.options);
+    this.#shapes = new Shapes(terms.tables.known, terms.tables.entries, terms.database, terms.options);
   }
 
   /** True once it has pulls, which concern the rows of all loads. */
@@ -162,7 +159,6 @@ export class LoadStep {
     this.counts.duplicates += records.length - claimed.size;
     let [rows, own] = [made, records];
     if (claimed.size < records.length) {
-      this.#shapes.release(made);
       own = records.filter((_, nth) => claimed.delete(keys[nth] ?? ''));
       rows = this.#shapes.shape(own);
     }
@@ -171,28 +167,15 @@ export class LoadStep {
       this.counts.rejects += 1;
       options.onReject({ ...reject, file, line });
     }
-    for (const { definition, rows: count, lines } of rows.tables) {
-      const { name } = definition;
-      const refused = await appendRows(database, definition, lines.view(), load, (row, reason) => {
-        const { file, line } = recordOf(own, definition, row);
+    for (const batch of rows.tables) {
+      const { name } = batch.definition;
+      const refused = await appendRows(database, batch, load, (row, reason) => {
+        const { file, line } = own[batch.ends.findIndex((end) => end > row)] as ArchiveRecordItem;
         options.onReject({ table: name, code: 'refused', reason, file, line });
       });
       this.#refused += refused;
       this.counts.rejects += refused;
-      this.counts.rows[name] = (this.counts.rows[name] ?? 0) + count - refused;
+      this.counts.rows[name] = (this.counts.rows[name] ?? 0) + batch.rows - refused;
     }
-    this.#shapes.release(rows);
   }
-}
-
-/** The record that a row was made of. */
-function recordOf(
-  records: readonly ArchiveRecordItem[],
-  table: TableDefinition,
-  line: Buffer,
-): ArchiveRecordItem {
-  const row = JSON.parse(line.toString()) as Readonly<Record<string, unknown>>;
-  const id = row[eventColumnsOf(table)?.id ?? ''];
-  const found = records.find(({ record }) => textInRow(record.id) === id);
-  return found ?? (records[0] as ArchiveRecordItem);
 }

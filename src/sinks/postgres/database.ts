@@ -4,8 +4,14 @@ import type { from } from 'pg-copy-streams';
 import { MillraceError } from '../../core/errors.ts';
 import { onAbort } from '../../lib/abort.ts';
 import { lackOf } from '../../lib/installed.ts';
-import { LOAD_COLUMN, type Database } from '../../tables/database/database.ts';
+import {
+  type Database,
+  type GatheredRows,
+  LOAD_COLUMN,
+  type RowBatch,
+} from '../../tables/database/database.ts';
 import type { TableDefinition } from '../../tables/definition.ts';
+import { RowLines } from '../../tables/shape/row-lines.ts';
 import { type Dialect, tableName } from '../../tables/sql/dialects/dialect.ts';
 import { postgres } from '../../tables/sql/dialects/postgres.ts';
 import { nameOf, PACKAGES, type Connection } from '../../vendors/postgres/connection.ts';
@@ -27,6 +33,7 @@ const END_ABANDONED = `SELECT set_config(name, '2s', true) FROM pg_catalog.pg_se
 const RESET_SETTINGS = ['synchronous_commit', 'statement_timeout', 'idle_in_transaction_session_timeout'];
 
 const SAVEPOINT = '_millrace_rows';
+const LINE_FEED = 10;
 
 /** PostgreSQL over one connection. */
 export class PostgresDatabase implements Database {
@@ -140,6 +147,11 @@ export class PostgresDatabase implements Database {
     return result.rows;
   }
 
+  gather(table: TableDefinition): GatheredRows {
+    return new RowLines(table);
+  }
+
+  /** @param lines as `gather` writes them */
   async append(table: TableDefinition, lines: Buffer, load: number): Promise<void> {
     let made = this.#texts.get(table.name);
     if (made === undefined) {
@@ -158,10 +170,15 @@ export class PostgresDatabase implements Database {
     await finished(stream);
   }
 
-  async tryAppend(table: TableDefinition, lines: Buffer, load: number): Promise<string | null> {
+  async tryAppend(
+    { definition, bytes }: RowBatch,
+    load: number,
+    from: number,
+    to: number,
+  ): Promise<string | null> {
     await this.run(`SAVEPOINT ${SAVEPOINT}`);
     try {
-      await this.append(table, lines, load);
+      await this.append(definition, bytes.subarray(startOf(bytes, from), startOf(bytes, to)), load);
     } catch (error) {
       const reason = refusalOf(error);
       if (reason === null) throw error;
@@ -187,6 +204,13 @@ export class PostgresDatabase implements Database {
     await this.#client.end().catch(() => undefined);
     this.#forget();
   }
+}
+
+/** Index at which the nth line begins, from 0. */
+function startOf(lines: Buffer, n: number): number {
+  let at = 0;
+  for (let line = 0; line < n; line += 1) at = lines.indexOf(LINE_FEED, at) + 1;
+  return at;
 }
 
 /** Cuts a connection, whatever runs on it. */

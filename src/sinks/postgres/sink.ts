@@ -159,7 +159,7 @@ export class PostgresSink implements Sink {
   ): Promise<void> {
     if (records.length === 0 || entries.length === 0) return;
     const { name, log } = this.#context;
-    const shapes = new Shapes(this.#tables.known, entries, {
+    const shapes = new Shapes(this.#tables.known, entries, database, {
       onUnknown: () => undefined,
       onWithoutTable: () => undefined,
     });
@@ -167,8 +167,7 @@ export class PostgresSink implements Sink {
     for (const { table, code, reason } of rows.rejects)
       log.warn({ sink: name, table, code, reason }, 'event makes no row');
     // A row that the database refuses fails the batch, and its event becomes a dead letter.
-    for (const { definition, lines } of rows.tables)
-      await database.append(definition, lines.view(), this.#load);
+    for (const { definition, bytes } of rows.tables) await database.append(definition, bytes, this.#load);
   }
 
   /** Takes the load number that this sink had with these tables, or a new one. The `shape` of a sink's load names its tables. */

@@ -1,4 +1,5 @@
 import type { TableDefinition } from '../definition.ts';
+import type { RowTarget } from '../shape/write-rows.ts';
 import type { Dialect } from '../sql/dialects/dialect.ts';
 import type { DialectName } from '../sql/dialects/registry.ts';
 
@@ -16,15 +17,32 @@ export interface Database {
   run(sql: string): Promise<void>;
   /** @param values stand for `$1`, `$2`, … */
   query(sql: string, values?: readonly (string | number | null)[]): Promise<readonly (readonly unknown[])[]>;
+  gather(table: TableDefinition): GatheredRows;
   /**
-   * Adds rows to a table, or none if the database refuses one of them.
-   * @param lines as the shaper writes them; not used after the promise resolves
+   * Adds rows of a batch to their table, or none if the database refuses one of them.
    * @param load number of the load, which each row carries as `_load`
+   * @param from index of the first row
+   * @param to index after the last row
    * @returns why the database refuses them, without values; null when they are added
    * @throws RowsRefused when the refusal has ended the transaction
    */
-  tryAppend(table: TableDefinition, lines: Buffer, load: number): Promise<string | null>;
+  tryAppend(batch: RowBatch, load: number, from: number, to: number): Promise<string | null>;
   close(): Promise<void>;
+}
+
+/** Rows of one table in the form in which a database takes them. */
+export interface GatheredRows extends RowTarget {
+  readonly definition: TableDefinition;
+  readonly rows: number;
+  /** Takes all rows so far. */
+  take(): RowBatch;
+}
+
+/** Rows of one table that are in no database yet. */
+export interface RowBatch {
+  readonly definition: TableDefinition;
+  readonly rows: number;
+  readonly bytes: Buffer;
 }
 
 /** Rows were refused, which has ended the transaction. It has to be repeated, and adds the other rows then. */

@@ -1,13 +1,11 @@
 import { hash } from 'node:crypto';
 import type { ArchiveRecord } from '../../core/archive.ts';
-import { ByteWriter } from '../../lib/byte-writer.ts';
 import { JsonFault } from '../../lib/json-text.ts';
-import type { TableDefinition } from '../definition.ts';
 import type { OnExtraField, TableFields } from '../learned/field-sums.ts';
 import type { RowReject } from '../shape/reject.ts';
-import { linesOf, type RowLines } from '../shape/row-lines.ts';
 import { Shaper } from '../shape/shape.ts';
 import type { TableEntry, Tables } from '../tables.ts';
+import type { Database, GatheredRows, RowBatch } from './database.ts';
 
 /** An event as an archive has it. */
 export interface LoadedRecord {
@@ -23,13 +21,12 @@ export interface ShapesOptions {
   onWithoutTable(eventType: string): void;
 }
 
-/** Rows that were shaped and are in no database yet. */
+/** Rows of records, by table. */
 export interface ShapedRows {
-  readonly tables: readonly {
-    readonly definition: TableDefinition;
-    readonly rows: number;
-    readonly lines: ByteWriter;
-  }[];
+  readonly tables: readonly (RowBatch & {
+    /** Of each record, the index after its last row. */
+    readonly ends: Uint32Array;
+  })[];
   /** Documents that made no row, each with the index of its record. */
   readonly rejects: readonly (RowReject & { readonly nth: number })[];
 }
@@ -44,7 +41,7 @@ export function keyOf({ record: { source, id }, body }: Omit<LoadedRecord, 'text
 interface Shape {
   /** One of the tables. */
   readonly entry: TableEntry;
-  readonly lines: ReadonlyMap<string, RowLines>;
+  readonly rows: readonly GatheredRows[];
   readonly shaper: Shaper;
 }
 
@@ -53,49 +50,48 @@ export class Shapes {
   readonly #tables: Tables;
   readonly #options: ShapesOptions;
   readonly #shapes: readonly Shape[];
-  /** Buffers that no batch uses. */
-  readonly #spare: ByteWriter[] = [];
   /** Of the record that is being shaped. */
   #rejected: RowReject[] = [];
 
-  constructor(tables: Tables, entries: readonly TableEntry[], options: ShapesOptions) {
+  constructor(
+    tables: Tables,
+    entries: readonly TableEntry[],
+    database: Pick<Database, 'gather'>,
+    options: ShapesOptions,
+  ) {
     this.#tables = tables;
     this.#options = options;
     this.#shapes = [...Map.groupBy(entries, ({ document }) => document).values()].map((ofDocument) => {
       const entry = ofDocument[0] as TableEntry;
-      const lines = linesOf(ofDocument.map(({ definition }) => definition));
+      const rows = ofDocument.map(({ definition }) => database.gather(definition));
+      const targets = new Map(rows.map((one) => [one.definition.name, one]));
       const shaper = new Shaper(entry, {
-        tables: [...lines.keys()],
-        targets: lines,
+        tables: [...targets.keys()],
+        targets,
         onReject: (reject) => this.#rejected.push(reject),
         onUnknown: options.onUnknown,
       });
-      return { entry, lines, shaper };
+      return { entry, rows, shaper };
     });
   }
 
-  /** The rows of a batch. They are the caller's until it releases them. */
+  /** The rows of a batch. */
   shape(records: readonly LoadedRecord[]): ShapedRows {
-    const rejects = records.flatMap((record, nth) =>
-      this.#rejectsOf(record).map((reject) => ({ ...reject, nth })),
+    const gathered = this.#shapes.flatMap(({ rows }) =>
+      rows.map((of) => ({ of, ends: new Uint32Array(records.length) })),
     );
-    const tables = this.#shapes
-      .flatMap(({ lines }) => [...lines.values()])
-      .filter(({ rows }) => rows > 0)
-      .map((lines) => ({
-        definition: lines.definition,
-        ...lines.take(this.#spare.pop() ?? new ByteWriter()),
-      }));
+    const rejects: ShapedRows['rejects'][number][] = [];
+    for (const [nth, record] of records.entries()) {
+      for (const reject of this.#rejectsOf(record)) rejects.push({ ...reject, nth });
+      for (const { of, ends } of gathered) ends[nth] = of.rows;
+    }
+    const tables = gathered.flatMap(({ of, ends }) => (of.rows > 0 ? [{ ...of.take(), ends }] : []));
     return { tables, rejects };
   }
 
   /** What the rows had, by table; rows that were shaped twice count twice. */
   met(): TableFields[] {
     return this.#shapes.flatMap(({ shaper }) => shaper.met());
-  }
-
-  release({ tables }: ShapedRows): void {
-    for (const { lines } of tables) this.#spare.push(lines);
   }
 
   #rejectsOf(record: LoadedRecord): RowReject[] {

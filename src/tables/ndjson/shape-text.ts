@@ -233,7 +233,7 @@ class Output {
   async flush(least: number): Promise<void> {
     if (this.#lines.bytes < least) return;
     await this.#writing;
-    const { lines } = this.#lines.take(this.#spare);
+    const lines = this.#lines.swap(this.#spare);
     this.#spare = lines;
     this.#writing = this.#write(this.#table, lines.view());
     // The next `await` throws it; until then it is not unhandled.

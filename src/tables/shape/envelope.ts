@@ -42,6 +42,6 @@ function resourceOf(eventType: string): string {
 }
 
 /** A text as rows have it: U+FFFD replaces what DuckDB or PostgreSQL refuses. */
-export function textInRow(text: string): string {
+function textInRow(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed();
 }

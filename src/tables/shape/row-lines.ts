@@ -81,15 +81,21 @@ export class RowLines implements RowTarget {
     this.rows += rows;
   }
 
+  /** Takes the rows so far. */
+  take(): { readonly definition: TableDefinition; readonly rows: number; readonly bytes: Buffer } {
+    const { definition, rows } = this;
+    return { definition, rows, bytes: this.swap(new ByteWriter()).view() };
+  }
+
   /**
-   * Takes the rows so far, with their buffer.
+   * Takes the buffer of the rows so far.
    * @param spare buffer for the next rows; its content is discarded
    */
-  take(spare: ByteWriter): { readonly rows: number; readonly lines: ByteWriter } {
-    const [rows, lines] = [this.rows, this.#text];
+  swap(spare: ByteWriter): ByteWriter {
+    const lines = this.#text;
     this.#text = spare;
     this.clear();
-    return { rows, lines };
+    return lines;
   }
 
   /** Valid until the next row. */
