@@ -197,7 +197,10 @@ describe('millrace load', () => {
       expect.stringMatching(/Database is not available: 127\.0\.0\.1:1\/postgres: .*ECONNREFUSED/),
     ]);
     expect(await at('mysql://x')).toEqual([2, expect.stringContaining('--to must be')]);
-    expect(await at('bigquery:acme.health')).toEqual([2, expect.stringContaining('other warehouses: docs/warehouse.md')]);
+    expect(await at('bigquery:acme.health')).toEqual([
+      2,
+      expect.stringContaining('other warehouses: docs/warehouse.md'),
+    ]);
     expect(await at(server().url, '--table', 'nothing')).toEqual([
       2,
       expect.stringContaining('--table nothing'),
