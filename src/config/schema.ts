@@ -163,11 +163,11 @@ export const CONFIG = section({
     path: text('./data/journal', 'Folder of the journal; not with `type: kafka`.', NOT_EMPTY),
     retention: duration(
       '7d',
-      'How long delivered events are kept for replays; a sixteenth longer at most. They go earlier, the oldest first, when the journal or its disk is full otherwise.',
+      'How long delivered events are kept for replays; a sixteenth longer at most. They are removed earlier, the oldest first, when the journal or its disk would be full.',
     ),
     maxBytes: bytes(
       '10GiB',
-      'Largest size of the journal. Delivered events make room before that; when none are left, deliveries are answered with 503. So they are, too, when the disk has less than 32 MiB free, or an eighth of a smaller one.',
+      'Largest size of the journal. Delivered events make room before that; when none are left, deliveries are answered with 503. The same happens when the disk has less than 32 MiB free (a smaller disk: an eighth).',
       {
         min: 1024 * 1024,
       },
@@ -237,10 +237,10 @@ export const CONFIG = section({
   }),
   receipts: section({
     path: optionalText(
-      'Folder of the log of receipts, which turns them on: each delivery is then answered with a place in a signed log that only grows.',
+      'Folder of the log of receipts, which turns them on: each delivery is then answered with a position in a signed log that only grows.',
     ),
     origin: optionalText(
-      'Name of the log, such as acme.example/events: unique, without spaces, and the same for ever.',
+      'Name of the log, such as acme.example/events: unique, without spaces, and never changed.',
       { pattern: '^[^\\s+]+$', hint: 'must have no spaces and no +' },
     ),
     key: optionalText(
@@ -284,7 +284,7 @@ export const CONFIG = section({
     format: choice(
       ['auto', 'json', 'text'],
       'auto',
-      'How: `auto` writes lines to read on a terminal and JSON elsewhere. Set `json` where a container has a terminal.',
+      '`auto` writes text on a terminal and JSON elsewhere. Set `json` where a container has a terminal.',
     ),
   }),
   sinks,

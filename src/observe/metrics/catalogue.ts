@@ -28,7 +28,7 @@ const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
   millrace_info: gauge('Always 1.', ['version', 'acknowledge'], ({ version, acknowledge }) => [
     { labels: { version, acknowledge }, value: 1 },
   ]),
-  millrace_ready: gauge('1 while deliveries are welcome, as /readyz says.', ({ ready }) => +ready),
+  millrace_ready: gauge('1 while deliveries are accepted, as /readyz says.', ({ ready }) => +ready),
 
   millrace_events_total: counter(
     'Deliveries by outcome: accepted, duplicate, quarantined, erased, gone, or the code of the error they were answered with.',
@@ -181,7 +181,7 @@ const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
     ({ pending }) => pending,
   ),
   millrace_sink_held_events: sinkGauge(
-    'Deliveries that the sink has on its own disk and has not brought to their place yet; they are in its backlog, too.',
+    'Deliveries that the sink has on its own disk and has not yet delivered; they are in its backlog, too.',
     ({ held }) => held,
   ),
   millrace_sink_sends_in_flight: sinkGauge('Batches being sent now.', ({ inFlight }) => inFlight),
@@ -190,7 +190,7 @@ const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
     ({ delivered }) => delivered,
   ),
   millrace_sink_retries_total: sinkCounter(
-    'Deliveries that were sent in vain, and are sent again. Restarts at 0 when a reload replaces the sink.',
+    'Deliveries that failed, and are sent again. Restarts at 0 when a reload replaces the sink.',
     ({ retried }) => retried,
   ),
   millrace_sink_dead_letters_total: counter(

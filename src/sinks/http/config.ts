@@ -78,7 +78,7 @@ const schema = z
       .array(z.int().min(LEAST).max(MOST), { error: `must be a list of statuses from ${LEAST} to ${MOST}` })
       .default([401, 403, 404, 405, 407, 408, 410, 421, 425, 429])
       .describe(
-        'Statuses 4xx that say nothing about the event, which is sent again. After any other 4xx it is a dead letter. 3xx and 5xx are always retried.',
+        '4xx statuses after which the event is sent again, because they are not about the event. After any other 4xx it is a dead letter. 3xx and 5xx are always retried.',
       ),
   })
   .transform(({ url: main, targets, secrets, headers, tls, privateNetworks, ...options }, context) => {

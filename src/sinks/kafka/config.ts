@@ -25,7 +25,7 @@ const schema = z
     ),
     idempotent: flag(
       true,
-      'Lets the broker tell a batch that is sent again. Only brokers that cannot need `false`; then a lost answer can leave a message twice, with one idempotency key.',
+      'Lets the broker recognise a batch that is sent again. Only brokers that cannot need `false`; then a lost answer can leave a message twice, with one idempotency key.',
     ),
     maxEventBytes: bytes(
       '1MiB',
