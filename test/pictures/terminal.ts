@@ -23,7 +23,7 @@ export async function terminalPicture({ main, folder, docs }: Places): Promise<v
   mkdirSync(own);
   const lines: string[] = [];
   const show = async (args: readonly string[]): Promise<void> => {
-    lines.push(prompt(args), ...linesOf(await run(main, own, args)), '');
+    lines.push(prompt(args), ...linesOf((await run(main, own, args)).replaceAll(own, '/srv/hooks')), '');
   };
   await show(['init', '--yes']);
   // The usual ports may be taken here; the picture shows those.
@@ -43,10 +43,7 @@ export async function terminalPicture({ main, folder, docs }: Places): Promise<v
     await stop(serving);
   }
   const shown = lines.map((line) =>
-    line
-      .replaceAll(String(ports.server), '8080')
-      .replaceAll(String(ports.admin), '9090')
-      .replaceAll(own, '/srv/hooks'),
+    line.replaceAll(String(ports.server), '8080').replaceAll(String(ports.admin), '9090'),
   );
   writeFileSync(join(docs, 'terminal.svg'), svg(shown));
 }
