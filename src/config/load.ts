@@ -91,7 +91,7 @@ export async function resolveText(
     return [name, { ...sink, description: descriptions.get(`sinks.${name}`) ?? {} }] as const;
   });
   const described = { ...loaded.config, sinks: Object.fromEntries(sinks) };
-  const isArchive = (name: string): boolean => described.sinks[name]?.description.archive !== undefined;
+  const isArchive = (name: string): boolean => new Map(sinks).get(name)?.description.archive !== undefined;
   const routes = sparingArchives(described.routes, draft.written, isArchive);
   const config: DescribedConfig = { ...described, routes };
   const conflicts = [...draft.conflicts, ...checkModules(config, descriptions)];

@@ -1,4 +1,4 @@
-import { isNode, LineCounter, parseDocument, visit } from 'yaml';
+import { isNode, isScalar, LineCounter, parseDocument, visit } from 'yaml';
 
 /** A parsed text, with the position of each value. */
 export interface YamlText {
@@ -36,8 +36,22 @@ export function parseYamlText(text: string): YamlText {
   const faults = [...document.errors, ...document.warnings].map(({ pos: [start], code, message }) => {
     if (code === 'BAD_ALIAS')
       return { ...at(start), message: 'a value that begins with * must be in quotes' };
+    if (code === 'DUPLICATE_KEY')
+      return {
+        ...at(start),
+        message: `${keyAt(text, start)}: keys must be unique, and this one is there already`,
+      };
+    if (code === 'MULTIPLE_DOCS')
+      return { ...at(start), message: 'another document begins here: only one is read' };
     const advice = wantsQuotes(code, text, start) ? QUOTE : code === 'BAD_DQ_ESCAPE' ? SINGLE : '';
     return { ...at(start), message: `${message}${advice}` };
+  });
+  visit(document, {
+    Pair: (_, { key }) => {
+      // Parsers of objects pass over it.
+      if (isScalar(key) && key.value === '__proto__')
+        faults.push({ ...at(key.range?.[0] ?? 0), message: '__proto__: is not a known key' });
+    },
   });
   // Further faults of a line follow from its first.
   const first = faults.filter(
@@ -78,6 +92,12 @@ export function readYamlLoosely(text: string): unknown {
   const document = parseDocument(text, { stringKeys: true, uniqueKeys: false, logLevel: 'silent' });
   visit(document, { Alias: () => visit.REMOVE });
   return document.toJS() as unknown;
+}
+
+/** The key that begins there. */
+function keyAt(text: string, start: number): string {
+  const [, quoted, plain = ''] = /^(?:["'](.*?)["']|(.*?))\s*:/.exec(text.slice(start)) ?? [];
+  return quoted ?? plain;
 }
 
 const QUOTE = ': put the value in quotes';

@@ -40,3 +40,13 @@ it('a typo in the options of a sink or source has its line and a suggestion, bes
   ]);
   expect(detail).not.toContain('hunter2');
 });
+
+it.each(['constructor', 'toString'])('a route to %s, which every object has, names no sink', async (name) => {
+  const sinks = 'sinks: { archive: { type: files, path: ./data/archive } }';
+  const file = temporaryFile('c.yaml', `${sinks}\nroutes: [{ match: "*", to: ${name} }]\n`);
+  const outcome = await run(checkCommand, ['--config', file]).catch((error: unknown) => error);
+  expect(outcome).toMatchObject({
+    code: 'config_invalid',
+    detail: `${file}:2:28: routes[0].to[0]: names the sink "${name}", which is not configured; configured are: archive`,
+  });
+});

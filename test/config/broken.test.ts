@@ -36,7 +36,13 @@ const BROKEN: readonly (readonly [text: string, ...lines: string[]])[] = [
   // YAML that is broken in another way.
   ['server: { path: "/hooks }', '4:1: Missing closing "quote'],
   ['server:\n\tport: 1', '2:1: Tabs are not allowed as indentation'],
-  ['log: { level: info }\nlog: { level: warn }', '2:1: Map keys must be unique'],
+  [
+    'log: { level: info }\nlog: { level: warn }',
+    '2:1: log: keys must be unique, and this one is there already',
+  ],
+  ["log: { 'a b': 1, 'a b': 2 }", '1:18: a b: keys must be unique, and this one is there already'],
+  ['log: { level: info }\n---\nlog: 1', '2:1: another document begins here: only one is read'],
+  ['log: { level: info, __proto__: 1 }', '1:21: __proto__: is not a known key'],
   ['- a', '3:1: Unexpected scalar at node end'],
   ['just text', '1:1: Implicit keys need to be on a single line'],
   // Values of another kind.
