@@ -90,7 +90,7 @@ export async function resolveText(
   const sinks = Object.entries(loaded.config.sinks).map(([name, sink]) => {
     return [name, { ...sink, description: descriptions.get(`sinks.${name}`) ?? {} }] as const;
   });
-  const described = { ...loaded.config, sinks: Object.fromEntries(sinks) };
+  const described = { ...loaded.config, sinks: byName(sinks) };
   const isArchive = (name: string): boolean => new Map(sinks).get(name)?.description.archive !== undefined;
   const routes = sparingArchives(described.routes, draft.written, isArchive);
   const config: DescribedConfig = { ...described, routes };
@@ -98,6 +98,11 @@ export async function resolveText(
   refuse(draft, [...draft.problems, ...problems], conflicts);
   const risks = warnOfNewArchives(config).map((problem) => lineOf(locate(draft.source, problem)));
   return { ...loaded, ...parts, config, warnings: [...loaded.warnings, ...risks] };
+}
+
+/** Without a prototype: a route to `constructor` names no sink. */
+function byName<T>(entries: readonly (readonly [string, T])[]): Record<string, T> {
+  return Object.assign(Object.create(null) as Record<string, T>, Object.fromEntries(entries));
 }
 
 interface Draft {
@@ -147,7 +152,8 @@ function draftOf(text: string, { file, env, lenient = false }: TextOptions): Dra
   const { routes, ...routing } = resolveRoutes(values.routes ?? null, named, values.envelope);
   const bound = eachSecret(values.signing);
   const secrets = { secrets: bound.map(({ secret }) => secret), teams: bound.map(({ teams }) => teams) };
-  const config: Config = { ...values, signing: { ...values.signing, ...secrets }, routes };
+  const sinks = byName(Object.entries(values.sinks));
+  const config: Config = { ...values, signing: { ...values.signing, ...secrets }, sinks, routes };
   const rules = checkRules(config);
   // An unresolved reference is one problem, not another one for its placeholder.
   const direct = problems.filter(({ path }) => !holes.some((hole) => within(path, hole.path)));

@@ -115,6 +115,7 @@ const BROKEN: readonly (readonly [text: string, ...lines: string[]])[] = [
     '1:17: proof.trust: key is not a public key as printed by `millrace keys public`',
   ],
   ['receipts: { path: log }', '1:11: receipts.origin: must name the log, such as acme.example/events'],
+  ['schema: { alertTo: toString }', '1:20: schema.alertTo: toString names no configured sink'],
   ['schema: { alertTo: nowhere }', '1:20: schema.alertTo: nowhere names no configured sink'],
 ];
 
