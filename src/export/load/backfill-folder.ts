@@ -1,5 +1,4 @@
-import { hash } from 'node:crypto';
-import { hashFile } from '../../archive/facts.ts';
+import { createHash, hash } from 'node:crypto';
 import { listArchive, type Places } from '../../archive/places.ts';
 import { MillraceError } from '../../core/errors.ts';
 import { isRecord } from '../../lib/is-record.ts';
@@ -12,6 +11,7 @@ import type { LoadOptions } from './options.ts';
 
 /** A line for each user, resource and provider. */
 const OUTCOMES = BACKFILL;
+const LINE_FEED = 10;
 /** Number of rejected rows in an outcome; they have a file only where there are some. */
 const REJECTS = 'rejects';
 /** A line for each whole pull: what it asked for, and when it began. A backfill writes it last. */
@@ -54,11 +54,20 @@ export async function readBackfillFolder(
       throw new MillraceError('rows_missing', `${root}/${file} is not there, and ${why}`);
   };
   for (const file of OWN) expect(file, 'the folder of a finished backfill has it');
-  for (const table of await tablesIn(place.chunks(OUTCOMES), `${root}/${OUTCOMES}`))
-    expect(`${table}.ndjson`, `${OUTCOMES} names it`);
+  const said = await rowsIn(place.chunks(OUTCOMES), `${root}/${OUTCOMES}`);
+  for (const table of said.keys()) expect(`${table}.ndjson`, `${OUTCOMES} names it`);
   const hashes: string[] = [];
-  for (const file of [...rows.map((one) => one.file), PULLS])
-    hashes.push(`${file} ${(await hashFile(place, file)).sha256}`);
+  for (const file of [...rows.map((one) => one.file), PULLS]) {
+    const { sha256, lines } = await readOnce(place.chunks(file));
+    // A pull would remove the others from a database.
+    const wanted = said.get(file.replace(/\.ndjson$/, '')) ?? 0;
+    if (lines < wanted)
+      throw new MillraceError(
+        'rows_missing',
+        `${root}/${file} has ${lines} rows, and ${wanted} by ${OUTCOMES}; fetch them again`,
+      );
+    hashes.push(`${file} ${sha256}`);
+  }
   const sha256 = hash('sha256', hashes.join('\n'));
   const id = `path:${root}`;
   return {
@@ -73,9 +82,22 @@ export async function readBackfillFolder(
   };
 }
 
-/** The tables that a backfill has written: the numbers of its outcomes are rows of each. @throws MillraceError archive_unreadable */
-async function tablesIn(outcomes: AsyncIterable<Buffer>, path: string): Promise<ReadonlySet<string>> {
-  const tables = new Set<string>();
+async function readOnce(
+  chunks: AsyncIterable<Buffer>,
+): Promise<{ readonly sha256: string; readonly lines: number }> {
+  const sha256 = createHash('sha256');
+  let [lines, last] = [0, LINE_FEED];
+  for await (const chunk of chunks) {
+    sha256.update(chunk);
+    for (let at = chunk.indexOf(LINE_FEED); at !== -1; at = chunk.indexOf(LINE_FEED, at + 1)) lines += 1;
+    last = chunk.at(-1) ?? last;
+  }
+  return { sha256: sha256.digest('hex'), lines: last === LINE_FEED ? lines : lines + 1 };
+}
+
+/** The rows of the tables that a backfill has written: the numbers of its outcomes. @throws MillraceError archive_unreadable */
+async function rowsIn(outcomes: AsyncIterable<Buffer>, path: string): Promise<ReadonlyMap<string, number>> {
+  const tables = new Map<string, number>();
   for await (const lines of cutLines(outcomes))
     for (const { bytes, number, ended } of lines) {
       const outcome = ended && bytes !== null ? jsonIn(bytes.toString()) : null;
@@ -85,7 +107,7 @@ async function tablesIn(outcomes: AsyncIterable<Buffer>, path: string): Promise<
           `${path}, line ${number}: it is no outcome of a backfill`,
         );
       for (const [name, value] of Object.entries(outcome))
-        if (typeof value === 'number' && name !== REJECTS) tables.add(name);
+        if (typeof value === 'number' && name !== REJECTS) tables.set(name, (tables.get(name) ?? 0) + value);
     }
   return tables;
 }

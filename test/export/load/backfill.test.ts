@@ -75,6 +75,31 @@ test('a file that the backfill has written and that is not there is an error wit
   expect([code, stderr]).toEqual([1, expect.stringContaining('_backfill.ndjson, line 2: it is no outcome')]);
 });
 
+test('a file with fewer rows than the backfill has fetched is an error, and nothing is loaded or removed', async () => {
+  const database = inDuckDB(join(await temporaryFolder(), 'loaded.duckdb'));
+  const folder = await backfillOf([{ id: 'm-1' }, { id: 'm-2' }], [{ user_id: 'user-1' }]);
+  await load(folder, database);
+  const file = join(folder, 'meals.ndjson');
+  const [first = '', second = ''] = readFileSync(file, 'utf8').split('\n');
+  for (const [left, rows] of [
+    [`${first}\n`, 1],
+    ['', 0],
+  ] as const) {
+    writeFileSync(file, left);
+    const reason = `${file} has ${rows} rows, and 2 by _backfill.ndjson`;
+    expect(await load(folder, database)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(reason) as string,
+    });
+    const printed = await millrace(['schema', '--dialect', 'duckdb', '--backfill', folder]);
+    expect([printed.code, printed.stderr]).toEqual([1, expect.stringContaining(reason)]);
+    expect(await database.sql(LATEST)).toEqual(['m-1', 'm-2']);
+  }
+  // The line feed of the last row alone is no row.
+  writeFileSync(file, `${first}\n${second}`);
+  expect((await load(folder, database)).stderr).not.toContain('rows, and');
+});
+
 describe.each(kindsOf(postgres))('a backfill loaded into $kind', ({ skip, make }) => {
   test.skipIf(skip)('is there once, however often it is loaded, and follows its files', async () => {
     const [folder, database] = [await temporaryFolder(), await make()];

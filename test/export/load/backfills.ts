@@ -40,9 +40,13 @@ export function writeBackfill(
   const given = { resource: 'meal', table: 'meals', provider: null, began_at: loadedAt, items: meals.length };
   const lines = pulls.map((pull) => ({ ...given, since: '2026-01-01', until: '2026-01-31', ...pull }));
   writeFileSync(join(folder, '_pulls.ndjson'), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  const users = Map.groupBy(meals, ({ user = 'user-1' }) => user);
+  const outcomes = (users.size === 0 ? [['user-1', []] as const] : [...users]).map(([user, own]) => {
+    return { user_id: user, status: 'done', meals: own.length, meal_items: own.length };
+  });
   writeFileSync(
     join(folder, '_backfill.ndjson'),
-    '{"user_id":"user-1","status":"done","meals":1,"meal_items":1}\n',
+    outcomes.map((outcome) => `${JSON.stringify(outcome)}\n`).join(''),
   );
 }
 
