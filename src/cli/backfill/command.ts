@@ -143,7 +143,9 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
       if (plan.triggerOnly === true) return runTrigger({ ...shared, clock: systemClock });
       const { loadedAt, concurrency, trigger = false } = options;
       const onRetry = retryNotes(io);
-      return runBackfill({ ...shared, loadedAt, trigger, concurrency, onWritten, onRetry });
+      const onCut = (path: string, bytes: number) =>
+        note(io, `${path}: cut off ${plural(bytes, 'byte')} of a write that was interrupted`);
+      return runBackfill({ ...shared, loadedAt, trigger, concurrency, onWritten, onRetry, onCut });
     });
     await report?.end({ state: 'done' });
     if ('pulled' in summary) showPulled(io, summary, out, options.json === true);

@@ -1,11 +1,10 @@
-import { rename, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { MillraceError } from '../../core/errors.ts';
-import { errorCode, readPlain, syncFolder } from '../../lib/durable.ts';
+import { syncFolder } from '../../lib/durable.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import { fillNew, NewFile, writeDurably } from '../../lib/new-file.ts';
-import type { Checkpoint } from './checkpoint.ts';
-import { keptFile } from './keep.ts';
+import { writeDurably } from '../../lib/new-file.ts';
+import { RowFiles } from '../../tables/ndjson/row-files.ts';
+import type { Segments } from './segments.ts';
 import { tablesOf } from '../resources.ts';
 import {
   countRows,
@@ -30,7 +29,7 @@ const LINE_FEED = 10;
 export async function assemble(
   output: string,
   plan: BackfillPlan,
-  checkpoint: Checkpoint,
+  segments: Segments,
   { results, kept, ...settling }: AssembledResults,
 ): Promise<{
   readonly outcomes: readonly Outcome[];
@@ -38,45 +37,40 @@ export async function assemble(
   readonly files: readonly string[];
 }> {
   const { outcomes, emptied } = outcomesOf(plan, { results, kept, ...settling });
-  const files: string[] = [];
   // The lines of an earlier run say nothing of the rows of this one.
   await rm(join(output, PULLS), { force: true });
   await syncFolder(output);
-  for (const { name, column } of filesOf(plan)) {
-    const path = join(output, `${name}.ndjson`);
-    const target = await fillNew(NewFile.create(`${path}.part`), async (file) => {
-      const take = async (outcome: Counted, part: string, wanted: number): Promise<void> => {
-        const rows = await append(file, part);
-        if (rows !== wanted) throw missing(part, rows, wanted, checkpoint);
-        outcome.rows[column] = (outcome.rows[column] ?? 0) + rows;
+  const names = filesOf(plan).map(({ name }) => name);
+  const { paths } = await RowFiles.fill(output, names, async (files) => {
+    for (const task of tasksOf(plan)) {
+      const outcome = outcomes.get(pullKeyOf(task));
+      const result = results.get(task.index);
+      const isKept = outcome?.kept === true;
+      const fetched = result !== undefined && 'rows' in result ? rowsOf(result) : undefined;
+      const rows = isKept ? kept.rows.get(task.index) : fetched;
+      if (outcome === undefined || rows === undefined) continue;
+      let lines = 0;
+      const take = (name: string, some: Buffer): Promise<void> => {
+        for (let at = some.indexOf(LINE_FEED); at !== -1; at = some.indexOf(LINE_FEED, at + 1)) lines += 1;
+        return files.write(name, some);
       };
-      for (const task of tasksOf(plan)) {
-        const { index } = task;
-        const outcome = outcomes.get(pullKeyOf(task));
-        const result = results.get(index);
-        if (outcome?.kept === true) {
-          const before = kept.get(index)?.[column] ?? 0;
-          if (before > 0) await take(outcome, keptFile(checkpoint, index, name), before);
-        } else if (outcome !== undefined && result !== undefined && !('status' in result)) {
-          const wanted = rowsOf(result)[column];
-          // Other resources have other tables, and without rejects there is no such file.
-          if (wanted !== undefined && (name !== '_rejects' || wanted > 0))
-            await take(outcome, join(checkpoint.taskFolder(index), `${name}.ndjson`), wanted);
-        }
+      await segments.read(task.index, take, isKept ? kept.as : undefined);
+      for (const [column, count] of Object.entries(rows)) {
+        outcome.rows[column] = (outcome.rows[column] ?? 0) + count;
+        lines -= count;
       }
-    });
-    await rename(`${path}.part`, path);
-    if (target.bytes > 0 || name !== '_rejects') files.push(path);
-  }
+      if (lines !== 0) throw segments.lacking(`lacks ${-lines} rows of ${task.user}`);
+    }
+  });
   const all = [...outcomes.values()];
   await writeDurably(output, OUTCOMES, all.map(lineOf).join(''));
-  files.push(join(output, OUTCOMES));
   const pulls = wholePulls(plan, outcomes, results, settling);
   // Also without any: a folder that lacks it is not a finished one.
   await writeDurably(output, PULLS, pulls.map((pull) => `${JSON.stringify(pull)}\n`).join(''));
-  files.push(join(output, PULLS));
   await syncFolder(output);
-  return { outcomes: all, emptied, files };
+  const hasRejects = all.some(({ rows }) => (rows['rejects'] ?? 0) > 0);
+  const written = paths.filter((_, at) => hasRejects || names[at] !== '_rejects');
+  return { outcomes: all, emptied, files: [...written, join(output, OUTCOMES), join(output, PULLS)] };
 }
 
 interface AssembledResults extends Settling {
@@ -117,7 +111,7 @@ function outcomesOf(
   }
   for (const task of tasksOf(plan)) {
     const outcome = outcomes.get(pullKeyOf(task));
-    const rows = kept.get(task.index);
+    const rows = kept.rows.get(task.index);
     if (outcome === undefined || rows === undefined) continue;
     const isEmptied = outcome.status === 'done' && !acceptsEmpty && fetched.get(pullKeyOf(task)) === 0;
     // Rows that an earlier try has fetched are not replaced.
@@ -130,27 +124,4 @@ function outcomesOf(
     outcome.error = `the service lists nothing now, and ${count} rows were there; --accept-empty removes them`;
   }
   return { outcomes, emptied };
-}
-
-function missing(part: string, rows: number | null, said: number, { folder }: Checkpoint): MillraceError {
-  const what = rows === null ? 'is not there' : `has ${rows} rows`;
-  return new MillraceError(
-    'rows_missing',
-    `${part} ${what}, but ${said} were fetched; remove ${folder} to fetch all of them again`,
-  );
-}
-
-/** Appends a file. @returns its lines; null when there is no such file */
-async function append(target: NewFile, path: string): Promise<number | null> {
-  let lines = 0;
-  try {
-    for await (const chunk of readPlain(path)) {
-      await target.write(chunk);
-      for (let at = chunk.indexOf(LINE_FEED); at !== -1; at = chunk.indexOf(LINE_FEED, at + 1)) lines += 1;
-    }
-    return lines;
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return null;
-    throw error;
-  }
 }

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { folderError, MillraceError } from '../../core/errors.ts';
-import { errorCode, syncFolder } from '../../lib/durable.ts';
-import { FolderRefused } from '../../lib/folder-refused.ts';
+import { syncFolder } from '../../lib/durable.ts';
 import { continuesRun, readState, writeState } from '../../lib/work-folder.ts';
-import { partsOf, planId, tasksOf, type BackfillPlan } from './plan.ts';
+import { Segments } from './segments.ts';
+import { partsOf, planId, type BackfillPlan } from './plan.ts';
 
 /** The trigger of one provider. */
 export interface Triggered {
@@ -37,12 +37,14 @@ interface State {
   readonly plan: BackfillPlan;
   /** `_loaded_at` of every row, the same after the run is resumed. */
   readonly loadedAt: string;
-  /** Folder of the tasks, another one for each run. */
+  /** Folder of the segments, another one for each run. */
   readonly run: string;
   /** True when the run began with `trigger`; resuming it needs no `trigger`. */
   readonly triggers: boolean;
   /** True when rows that are in the files are replaced even by fewer. */
   readonly replaces: boolean;
+  /** Number of segments that may have rows. */
+  readonly segments: number;
   readonly triggered: Readonly<Record<string, Triggered>>;
   /** By `user provider`, or by `user provider resource`. */
   readonly without: Readonly<Record<string, Without>>;
@@ -105,7 +107,7 @@ export class Checkpoint {
       if (triggers && before?.triggers === false) throw new MillraceError('usage', BEGAN_WITHOUT);
       // Without a state: left by a run that was killed while it removed the folder.
       if (before === null) await rm(folder, { recursive: true, force: true });
-      const state = { ...newState(plan, loadedAt), ...before };
+      const state = before === null ? newState(plan, loadedAt) : resumable(folder, before);
       const checkpoint = new Checkpoint(folder, state.written === true ? againFrom(state) : state);
       await mkdir(checkpoint.runFolder, { recursive: true });
       await checkpoint.#change({
@@ -118,9 +120,10 @@ export class Checkpoint {
     }
   }
 
-  /** The plan of the run that can be resumed, or null. */
+  /** The plan of the run that can be resumed, or null. @throws MillraceError usage for a run that an earlier version began */
   static planOf(output: string): BackfillPlan | null {
-    return leftIn(output)?.plan ?? null;
+    const left = leftIn(output);
+    return left === null ? null : resumable(join(output, FOLDER), left).plan;
   }
 
   /** Removes what the run has fetched for erased users, and then their ids from its state. @param without makes that state */
@@ -132,14 +135,7 @@ export class Checkpoint {
     const left = leftIn(output);
     if (left === null) return;
     const folder = join(output, FOLDER);
-    for (const { index, user } of tasksOf(left.plan)) {
-      if (!isErased(user)) continue;
-      const path = taskFolderOf(join(folder, left.run), index);
-      await rm(path, { recursive: true, force: true });
-      await syncFolder(dirname(path)).catch((error: unknown) => {
-        if (errorCode(error) !== 'ENOENT') throw error;
-      });
-    }
+    await Segments.forget(join(folder, left.run), left.segments, isErased);
     await writeState(folder, STATE, without(left));
   }
 
@@ -169,6 +165,10 @@ export class Checkpoint {
     return this.#change({ without: { ...this.#state.without, ...without }, [step]: true });
   }
 
+  noteSegments(segments: number): Promise<void> {
+    return this.#change({ segments });
+  }
+
   /** The files are complete. Keeps the state when users have failed, so that they can be fetched again. */
   async finish(hasFailed: boolean): Promise<void> {
     if (hasFailed) return this.#change({ written: true });
@@ -178,14 +178,9 @@ export class Checkpoint {
     await rm(this.folder, { recursive: true, force: true });
   }
 
-  /** Folder of the tasks. */
+  /** Folder of the segments. */
   get runFolder(): string {
     return join(this.folder, this.#state.run);
-  }
-
-  /** Folder of the rows of one task. */
-  taskFolder(index: number): string {
-    return taskFolderOf(this.runFolder, index);
   }
 
   async #change(part: Partial<State>): Promise<void> {
@@ -194,15 +189,10 @@ export class Checkpoint {
   }
 }
 
-/** With a hundred tasks in each folder. */
-function taskFolderOf(runFolder: string, index: number): string {
-  return join(runFolder, String(Math.floor(index / 100)), String(index));
-}
-
 function newState(plan: BackfillPlan, loadedAt: string): State {
   const run = randomBytes(6).toString('hex');
   const nothing = { triggered: {}, without: {}, checked: false, followed: false };
-  return { plan, loadedAt, run, triggers: false, replaces: false, ...nothing };
+  return { plan, loadedAt, run, triggers: false, replaces: false, segments: 0, ...nothing };
 }
 
 /** The state of another try for users who failed. */
@@ -223,15 +213,16 @@ function unpulledIn({ without }: State): Unpulled[] {
 function leftIn(output: string): State | null {
   const folder = join(output, FOLDER);
   try {
-    const state = readState(folder, STATE) as Partial<State> | null;
-    // The newest member.
-    if (state !== null && state.replaces === undefined)
-      throw new FolderRefused(
-        'not_ours',
-        `${join(folder, STATE)} is of another format: remove ${folder} to start over`,
-      );
-    return state as State | null;
+    return readState(folder, STATE) as State | null;
   } catch (error) {
     throw folderError(folder, error);
   }
+}
+
+/** @throws MillraceError usage for a run of an earlier version, which kept each task in a folder */
+function resumable(folder: string, left: State): State {
+  // The newest member.
+  if ((left as Partial<State>).segments !== undefined) return left;
+  const how = `resume it with the version that began it, or remove ${folder} to start over`;
+  throw new MillraceError('usage', `${join(folder, STATE)} is of another format: ${how}`);
 }

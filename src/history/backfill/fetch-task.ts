@@ -22,13 +22,9 @@ export interface TaskResult {
 /** Name of the result's file. */
 export const DONE = 'done.json';
 
-/** The result of a task that was finished by this or an earlier run; null when it has to be done. */
-export function finishedTask(folder: string): TaskResult | null {
-  const state = readState(folder, DONE) as
-    (TaskResult & { readonly meals?: number; readonly items?: number }) | null;
-  if (state === null || state.meals === undefined) return state;
-  // Of a run that could fetch meals only.
-  return { ...state, rows: { meals: state.meals, meal_items: state.items ?? 0 } };
+/** True when the task of this folder was finished, by this or an earlier process. */
+export function isFinishedTask(folder: string): boolean {
+  return readState(folder, DONE) !== null;
 }
 
 export interface PullExtras {
@@ -40,9 +36,15 @@ export interface PullExtras {
   readonly notes?: Pick<TaskResult, 'began_at' | 'settled'>;
 }
 
+/** Takes the rows of a task. */
+export interface TaskRows {
+  /** Appends whole lines, valid until it resolves; one call at a time for each table. */
+  write(table: string, rows: Buffer): Promise<void>;
+  reject(line: string): void;
+}
+
 /**
- * Fetches the answers of a task and writes its rows and its result into the task's folder. The rows of an attempt that failed
- * are removed.
+ * Fetches the answers of a task and writes its rows and its result into a folder. The rows of an attempt that failed are removed.
  * @throws as `shapeDocument`
  */
 export async function fetchTask(
@@ -50,23 +52,32 @@ export async function fetchTask(
   task: Omit<Task, 'index'>,
   folder: string,
   signal: AbortSignal,
-  { onElements, given = {}, notes }: PullExtras = {},
+  extras: PullExtras = {},
 ): Promise<TaskResult> {
   await mkdir(folder, { recursive: true });
-  const unknown = new Set<string>();
-  const { user, provider, start, end } = task;
-  const { made: shaped } = await RowFiles.fill(folder, tablesOf(task.resource), (files) =>
-    shapeDocument(service, task, {
-      onElements,
-      given,
-      write: (table, rows) => files.write(table, rows),
-      onReject: (reject) => files.reject(JSON.stringify({ user_id: user, provider, start, end, ...reject })),
-      onUnknown: (table, path) => unknown.add(`${table}.${path}`),
-      signal,
-    }),
-  );
-  const { rows, rejects } = shaped;
-  const result = { rows, rejects, unknown: [...unknown].toSorted(), ...notes };
+  const fill = (files: RowFiles) => fetchRows(service, task, files, signal, extras);
+  const { made: result } = await RowFiles.fill(folder, tablesOf(task.resource), fill);
   await writeState(folder, DONE, result);
   return result;
+}
+
+/** Fetches the answers of a task. When it throws, the rows that were written have to be discarded. @throws as `shapeDocument` */
+export async function fetchRows(
+  service: ServiceClient,
+  task: Omit<Task, 'index'>,
+  files: TaskRows,
+  signal: AbortSignal,
+  { onElements, given = {}, notes }: PullExtras = {},
+): Promise<TaskResult> {
+  const unknown = new Set<string>();
+  const { user, provider, start, end } = task;
+  const { rows, rejects } = await shapeDocument(service, task, {
+    onElements,
+    given,
+    write: (table, some) => files.write(table, some),
+    onReject: (reject) => files.reject(JSON.stringify({ user_id: user, provider, start, end, ...reject })),
+    onUnknown: (table, path) => unknown.add(`${table}.${path}`),
+    signal,
+  });
+  return { rows, rejects, unknown: [...unknown].toSorted(), ...notes };
 }

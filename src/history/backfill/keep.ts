@@ -1,10 +1,9 @@
-import { mkdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { MillraceError } from '../../core/errors.ts';
-import { errorCode, readPlain, syncFolder } from '../../lib/durable.ts';
+import { errorCode, readPlain } from '../../lib/durable.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { cutLines } from '../../lib/lines.ts';
-import { NewFile } from '../../lib/new-file.ts';
 import { readState, writeState } from '../../lib/work-folder.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import {
@@ -16,6 +15,7 @@ import {
   type Result,
   type Rows,
 } from './outcomes.ts';
+import type { Segments } from './segments.ts';
 import { pullKeyOf, tasksOf, type BackfillPlan } from './plan.ts';
 
 /** Says which rows are kept; once it is there, the files of the earlier run are not read again. */
@@ -30,30 +30,29 @@ const LINE_FEED = Buffer.from('\n');
 export async function keepRows(
   output: string,
   plan: BackfillPlan,
-  checkpoint: Checkpoint,
+  { runFolder: folder }: Checkpoint,
+  segments: Segments,
   results: ReadonlyMap<number, Result>,
   acceptsEmpty: boolean,
 ): Promise<Kept> {
-  const folder = checkpoint.runFolder;
-  const known = readState(folder, KEPT) as Readonly<Record<string, Rows>> | null;
-  if (known !== null) return new Map(Object.entries(known).map(([index, rows]) => [Number(index), rows]));
+  const known = readState(folder, KEPT) as { readonly as: string; readonly rows: [number, Rows][] } | null;
+  if (known !== null) return { as: known.as, rows: new Map(known.rows) };
+  // Another name for each attempt: what a run had copied before it was killed does not count.
+  const as = randomUUID();
   const before = outcomesIn(output) ?? [];
-  const { kept, owners } = chosen(before, fetchedOf(plan, results, acceptsEmpty));
-  if (kept.size > 0)
+  const { kept: rows, owners } = chosen(before, fetchedOf(plan, results, acceptsEmpty));
+  if (rows.size > 0)
     for (const { name, column } of filesOf(plan)) {
-      const pieces = before.map(({ rows }, at) => ({
-        rows: rows[column] ?? 0,
-        owner: owners[at] as number | null,
-      }));
-      await copyRows(join(output, `${name}.ndjson`), pieces, (owner) => keptFile(checkpoint, owner, name));
+      const pieces = before.map((line, at) => {
+        const index = owners[at] ?? null;
+        return { rows: line.rows[column] ?? 0, owner: index === null ? null : { index, user: line.user_id } };
+      });
+      await copyRows(join(output, `${name}.ndjson`), pieces, (owner, some) =>
+        segments.append(owner, as, new Map([[name, some]])),
+      );
     }
-  await writeState(folder, KEPT, Object.fromEntries(kept));
-  return kept;
-}
-
-/** File of the kept rows of a table; there is none without rows. */
-export function keptFile(checkpoint: Checkpoint, owner: number, name: string): string {
-  return join(checkpoint.taskFolder(owner), `kept-${name}.ndjson`);
+  await writeState(folder, KEPT, { as, rows: [...rows] });
+  return { as, rows };
 }
 
 /** What a run has fetched of a resource of a user and provider. */
@@ -112,48 +111,38 @@ function chosen(
   return { kept, owners: owners.map((owner) => (owner !== null && kept.has(owner) ? owner : null)) };
 }
 
+type Owner = Parameters<Segments['append']>[0];
+
 /** Lines of a file that follow one another, and the task that they are kept for. */
 interface Piece {
   readonly rows: number;
-  readonly owner: number | null;
+  readonly owner: Owner | null;
 }
 
 /**
- * Copies the pieces of a file that have an owner. The pieces of one owner follow one another.
+ * Copies the pieces of a file that have an owner.
  * @throws MillraceError rows_missing when the file has another number of lines
  */
 async function copyRows(
   path: string,
   pieces: readonly Piece[],
-  fileOf: (owner: number) => string,
+  copy: (owner: Owner, rows: Buffer[]) => Promise<void>,
 ): Promise<void> {
   const owners = ownersOfLines(pieces);
   let lines = 0;
-  let current: number | null = null;
-  let file: NewFile | null = null;
-  const ownerOfNext = (): number | null => {
+  const ownerOfNext = (): Owner | null => {
     lines += 1;
     return owners.next().value ?? null;
   };
-  try {
-    for await (const cut of cutLines(readIfAny(path)))
-      for (const [owner, rows] of Map.groupBy(cut, ownerOfNext)) {
-        if (owner === null) continue;
-        if (owner !== current) {
-          await finish(file);
-          await mkdir(dirname(fileOf(owner)), { recursive: true });
-          file = await NewFile.create(fileOf(owner));
-          current = owner;
-        }
-        await file?.write(
-          Buffer.concat(rows.flatMap(({ bytes }) => (bytes === null ? [] : [bytes, LINE_FEED]))),
-        );
-      }
-    await finish(file);
-  } catch (error) {
-    await file?.abandon();
-    throw error;
-  }
+  for await (const cut of cutLines(readIfAny(path)))
+    await Promise.all(
+      Array.from(Map.groupBy(cut, ownerOfNext), async ([owner, rows]) => {
+        if (owner !== null)
+          await copy(owner, [
+            Buffer.concat(rows.flatMap(({ bytes }) => (bytes === null ? [] : [bytes, LINE_FEED]))),
+          ]);
+      }),
+    );
   const wanted = pieces.reduce((sum, { rows }) => sum + rows, 0);
   if (lines === wanted) return;
   const detail = `${path} has ${lines} rows, and ${wanted} by the backfill before`;
@@ -163,16 +152,9 @@ async function copyRows(
   );
 }
 
-function* ownersOfLines(pieces: readonly Piece[]): Generator<number | null, null> {
+function* ownersOfLines(pieces: readonly Piece[]): Generator<Owner | null, null> {
   for (const { rows, owner } of pieces) for (let row = 0; row < rows; row += 1) yield owner;
   return null;
-}
-
-/** Makes a file and its name durable. */
-async function finish(file: NewFile | null): Promise<void> {
-  if (file === null) return;
-  await file.finish();
-  await syncFolder(dirname(file.path));
 }
 
 async function* readIfAny(path: string): AsyncGenerator<Buffer> {

@@ -48,8 +48,13 @@ export function countRows(rows: Rows): number {
 /** File of the outcomes, written after the tables. */
 export const OUTCOMES = '_backfill.ndjson';
 
-/** Rows kept from the files of an earlier run, by the first task of their user and provider. */
-export type Kept = ReadonlyMap<number, Rows>;
+/** Rows kept from the files of an earlier run. */
+export interface Kept {
+  /** Their name in the segments. */
+  readonly as: string;
+  /** By the first task of their user and provider. */
+  readonly rows: ReadonlyMap<number, Rows>;
+}
 
 /** What a run fetches. */
 export interface Fetches {

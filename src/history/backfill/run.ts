@@ -22,7 +22,8 @@ import {
   type Task,
 } from './plan.ts';
 import { unsettledPulls } from './shown-pulls.ts';
-import { finishedTask, fetchTask } from './fetch-task.ts';
+import { fetchRows } from './fetch-task.ts';
+import { Segments } from './segments.ts';
 import { Silence, withTries } from './tries.ts';
 
 export interface BackfillOptions {
@@ -49,6 +50,8 @@ export interface BackfillOptions {
   readonly onProgress?: (progress: BackfillProgress) => void;
   /** Called before each retry of a task. */
   readonly onRetry?: (retry: Retry) => void;
+  /** Called when a write that was not acknowledged before a crash is cut off. */
+  readonly onCut?: (path: string, bytes: number) => void;
   /** Called once the files are complete, before the state of the run is removed. */
   readonly onWritten?: (summary: BackfillSummary) => Promise<void>;
 }
@@ -92,15 +95,22 @@ export interface BackfillSummary {
  *   when the service refuses all users
  */
 export async function runBackfill(options: BackfillOptions): Promise<BackfillSummary> {
-  const run = { clock: systemClock, onProgress: () => undefined, ...options };
+  const run = { clock: systemClock, onProgress: () => undefined, onCut: () => undefined, ...options };
   const { plan, output, resume, trigger: triggers, replaces = false } = options;
   if (triggers && plan.providers.length === 0) throw new MillraceError('usage', '--trigger needs --provider');
   const loadedAt = new Date(options.loadedAt ?? run.clock.now()).toISOString();
   const checkpoint = await Checkpoint.open(output, plan, { resume, loadedAt, triggers, replaces });
+  const note = (count: number): Promise<void> => checkpoint.noteSegments(count);
+  await using segments = await Segments.open(
+    checkpoint.runFolder,
+    checkpoint.state.segments,
+    note,
+    run.onCut,
+  );
   let results: ReadonlyMap<number, Result>;
   try {
     if (checkpoint.state.triggers && !checkpoint.state.followed) await pullHistory(checkpoint, run);
-    results = await pullAll(checkpoint, run);
+    results = await pullAll(checkpoint, segments, run);
   } catch (error) {
     // The run can be resumed.
     if (!(error instanceof ServiceError) || !(error.retryable || error.maybeApplied)) throw error;
@@ -109,12 +119,12 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
   run.onProgress({ phase: 'write' });
   const acceptsEmpty = options.acceptsEmpty === true || checkpoint.state.replaces;
   const kept = checkpoint.state.replaces
-    ? new Map()
-    : await keepRows(output, plan, checkpoint, results, acceptsEmpty);
+    ? { as: '', rows: new Map<number, Rows>() }
+    : await keepRows(output, plan, checkpoint, segments, results, acceptsEmpty);
   // Asked again only for the pulls that had settled before.
   const isAny = [...results.values()].some((result) => 'settled' in result && result.settled);
   const isUnsettled = isAny ? await unsettledPulls(run.service, plan, run.signal) : () => true;
-  const { outcomes, emptied, files } = await assemble(output, plan, checkpoint, {
+  const { outcomes, emptied, files } = await assemble(output, plan, segments, {
     results,
     kept,
     isUnsettled,
@@ -131,6 +141,7 @@ export async function runBackfill(options: BackfillOptions): Promise<BackfillSum
 
 async function pullAll(
   checkpoint: Checkpoint,
+  segments: Segments,
   run: BackfillOptions & Required<Pick<BackfillOptions, 'clock' | 'onProgress'>>,
 ): Promise<Map<number, Result>> {
   const { plan, service, concurrency, clock, onProgress, onRetry } = run;
@@ -152,19 +163,21 @@ async function pullAll(
   };
   const resultOf = async (task: Task): Promise<Result> => {
     const { user, provider } = task;
-    const folder = checkpoint.taskFolder(task.index);
     // Before `without`: rows that an earlier try has fetched stay.
-    const finished = finishedTask(folder);
-    if (finished !== null) return finished;
+    const finished = segments.result(task.index);
+    if (finished !== undefined) return finished;
     const { without: all } = checkpoint.state;
     const without = provider === null ? undefined : (all[keyOf({ user, provider })] ?? all[pullKeyOf(task)]);
     if (without !== undefined) return without;
     const given = { _loaded_at: checkpoint.state.loadedAt };
     const settled = !isUnsettled(task);
     try {
-      const pull = () => {
+      const pull = async () => {
         const notes = { began_at: new Date(clock.now()).toISOString(), settled };
-        return fetchTask(service, task, folder, signal, { given, notes });
+        const attempt = segments.begin(task);
+        const pulled = await fetchRows(service, task, attempt, signal, { given, notes });
+        await attempt.finish(pulled);
+        return pulled;
       };
       const pulled = await withTries(pull, clock, signal, onRetry);
       await silence.note(null, signal);

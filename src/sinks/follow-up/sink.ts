@@ -12,7 +12,7 @@ import {
   type Sink,
   type SinkContext,
 } from '../../core/sink.ts';
-import { DONE, finishedTask, fetchTask } from '../../history/backfill/fetch-task.ts';
+import { DONE, fetchTask, isFinishedTask } from '../../history/backfill/fetch-task.ts';
 import { pullReference } from '../../history/backfill/reference.ts';
 import type { Resource } from '../../history/backfill/resources.ts';
 import { resourcesWith, type Resources } from '../../history/resources.ts';
@@ -127,10 +127,10 @@ export class FollowUpSink implements Sink {
     const { name, log } = this.#context;
     let own: WorkFolder | null = null;
     try {
-      if (finishedTask(folder) !== null) return DELIVERED;
+      if (isFinishedTask(folder)) return DELIVERED;
       // A replay, or another receiver with the same tables, may pull the same: the second one finds it done.
       own = await WorkFolder.take(folder);
-      if (finishedTask(folder) !== null) return DELIVERED;
+      if (isFinishedTask(folder)) return DELIVERED;
       const done =
         found.kind === 'range'
           ? await this.#fetchRange(found, folder, owner, signal)

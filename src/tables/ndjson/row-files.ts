@@ -1,7 +1,7 @@
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MillraceError, messageOf } from '../../core/errors.ts';
-import { syncFolder } from '../../lib/durable.ts';
+import { naming, syncFolder } from '../../lib/durable.ts';
 import { NewFile } from '../../lib/new-file.ts';
 
 /** The file of what was rejected. */
@@ -60,7 +60,9 @@ export class RowFiles {
   async write(name: string, rows: Buffer): Promise<void> {
     const file = this.#files.get(name);
     if (file === undefined) throw new Error(`no file for ${name}`);
-    await file.write(rows);
+    await file.write(rows).catch((error: unknown) => {
+      throw naming(file.path, error);
+    });
   }
 
   /** Bytes of each file, for `truncateTo`. */

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Sandbox } from '../../../src/sandbox/start.ts';
 import { contractEvent } from '../../../src/sinks/contract-events.ts';
-import { environment, sandbox } from '../../history/backfill/support.ts';
+import { environment, sandbox, tasksIn } from '../../history/backfill/support.ts';
 import { startReceiver } from '../../sandbox/receiver.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { childEnvironment, MAIN, millrace, writeConfig } from '../../support/millrace.ts';
@@ -119,14 +119,9 @@ test('all resources of the sandbox, killed and resumed, beside webhooks of the s
   const backfill = ['backfill', '--out', out];
   const all = ['--all-users', '--resource', 'all', '--since', SINCE, '--until', UNTIL];
   const work = join(out, '_backfill');
-  const done = (): number =>
-    !existsSync(work)
-      ? 0
-      : readdirSync(work, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('done.json'))
-          .length;
   for (const goal of [1, 40]) {
     const { child, ended } = start(...backfill, ...(goal === 1 ? all : ['--resume']));
-    await until(`task ${goal}`, () => done() >= goal);
+    await until(`task ${goal}`, () => tasksIn(work) >= goal);
     child.kill('SIGKILL');
     await ended;
   }

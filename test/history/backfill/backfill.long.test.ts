@@ -7,7 +7,7 @@ import { temporaryFolder } from '../../support/folders.ts';
 import { childEnvironment, MAIN } from '../../support/millrace.ts';
 import { runCount } from '../../support/run-count.ts';
 import { until } from '../../support/until.ts';
-import { backfill, environment, lastLine, lines, sandbox } from './support.ts';
+import { backfill, environment, lastLine, lines, sandbox, tasksIn } from './support.ts';
 
 const RANGE = ['--since', '2026-01-01', '--until', '2026-01-10'];
 /** 3 users always fail, and 50 are asked for again. */
@@ -91,15 +91,6 @@ describe('backfill', () => {
         env: childEnvironment(environment(service)),
       });
     const work = join(disturbed, '_backfill');
-    const doneTasks = (): number => {
-      try {
-        return readdirSync(work, { recursive: true, encoding: 'utf8' }).filter((name) =>
-          name.endsWith('done.json'),
-        ).length;
-      } catch {
-        return 0;
-      }
-    };
     // Of three tasks for each user.
     const goals = [0, 1, ...[0.4, 1.3, 2.4].map((share) => Math.floor(share * KILLED_USERS))];
     for (const [round, goal] of goals.entries()) {
@@ -108,7 +99,7 @@ describe('backfill', () => {
       );
       const gone = new Promise((resolve) => child.once('exit', resolve));
       await until(`task ${goal}`, () =>
-        goal === 0 ? existsSync(join(work, 'state.json')) : doneTasks() >= goal,
+        goal === 0 ? existsSync(join(work, 'state.json')) : tasksIn(work) >= goal,
       );
       child.kill('SIGKILL');
       await gone;

@@ -52,20 +52,20 @@ test('killed at each step of removing its state, a backfill leaves no row for th
     expect([nth, next.code, rowIds(join(out, 'meals.ndjson'))]).toEqual([nth, 0, wanted.second]);
     expect(existsSync(join(out, '_backfill'))).toBe(false);
   }
-  // The state; one task of three files and its folder; the three folders around it.
-  expect([steps, refused]).toEqual([1 + 4 + 3, 1]);
+  // The state; one segment; the two folders around it.
+  expect([steps, refused]).toEqual([1 + 1 + 2, 1]);
 });
 
-test('a task that counts as done but whose rows are not there is an error that names the file', async () => {
+test('a segment that was noted but is not there is an error that names the file', async () => {
   const service = await sandbox({ users: 3 });
   const out = await temporaryFolder();
   // Up to the first removal all of it is there.
   expect(await killedBefore(1, service, out)).toBe(true);
   const lost = readdirSync(out, { recursive: true, encoding: 'utf8' }).find((name) =>
-    /_backfill\/.*\/meals\.ndjson$/.test(name),
+    /_backfill\/.*\/segment-000000\.ndjson$/.test(name),
   );
   rmSync(join(out, lost ?? ''));
   const resumed = await backfill(service, out, '--resume');
   expect([resumed.code, resumed.stdout]).toEqual([1, '']);
-  expect(resumed.stderr).toContain(`${lost} is not there, but 6 were fetched`);
+  expect(resumed.stderr).toContain(`${lost} is not there, and has rows that were fetched`);
 });

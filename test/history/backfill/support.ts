@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { startSandbox, type Sandbox } from '../../../src/sandbox/start.ts';
 import { millrace, type Ended } from '../../support/millrace.ts';
@@ -41,6 +42,15 @@ export function lines(path: string): Record<string, unknown>[] {
     .split('\n')
     .filter(Boolean)
     .map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+/** Number of tasks whose rows are on disk, by the state folder of a backfill. */
+export function tasksIn(work: string): number {
+  const names = existsSync(work) ? readdirSync(work, { recursive: true, encoding: 'utf8' }) : [];
+  const texts = names
+    .filter((name) => name.includes('segment-'))
+    .map((name) => readFileSync(join(work, name), 'utf8'));
+  return texts.join('').match(/^\{"task":\d+,.*"result":\{.*\}$/gm)?.length ?? 0;
 }
 
 export const lastLine = ({ stdout }: Ended): Record<string, unknown> =>
