@@ -28,8 +28,9 @@ function orderOf(definition: TableDefinition, ...first: readonly (string | undef
 
 /** One row for each key: the newest by the document's own time, and then by when it came. */
 function newest(definition: TableDefinition, dialect: Dialect): string {
-  const { quote } = dialect;
-  const rank = rankOver(keyOf(definition).map(quote), orderOf(definition, definition.newest).map(quote));
+  const { quote, together } = dialect;
+  const order = orderOf(definition, definition.newest).map(quote);
+  const rank = rankOver(keyOf(definition).map(quote), together === undefined ? order : [together(order)]);
   return firstRows(select(definition, dialect), rank, [
     `FROM ${tableName(dialect, definition.name)} AS rows_`,
   ]);

@@ -44,6 +44,8 @@ export interface Dialect {
   startOf?(day: string, time?: string): string;
   /** The type of values of this type or null, where types do not have null by themselves. */
   nullable?(type: string): string;
+  /** One value that sorts as these columns do, the greatest first and nulls last; where ranks by one value are faster. */
+  together?(columns: readonly string[]): string;
   /** Rows of values are compared with structs. */
   readonly comparesStructs?: true;
   /** Statements that load rows into the table; repeating them changes nothing. */

@@ -36,6 +36,8 @@ export const duckdb: Dialect = {
   location: (table) => `./${table}/`,
   // No index: blocks of rows have their least and greatest values, and an index would have to be in memory.
   storage: () => '',
+  // DuckDB finds the first row by one value in a hash table; by several values, it sorts whole rows.
+  together: (columns) => `(${columns.map((name) => `${name} IS NOT NULL, ${name}`).join(', ')})`,
   load: (table, document, source) => {
     const staged = doubleQuoted(STAGED);
     return script([
