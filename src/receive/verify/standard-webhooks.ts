@@ -208,6 +208,8 @@ const BLOCK = 64;
 const DIGEST = 32;
 /** Longer content is hashed in pieces: copying it would take longer than making an object for them. */
 const LONGEST = 64 * 1024;
+/** Content that is hashed now, after the key's block. */
+const inner = Buffer.alloc(BLOCK + LONGEST);
 
 /**
  * HMAC-SHA256 with one key, made of two hashes as in RFC 2104. Node's makes an object each time, with a finalizer that the
@@ -215,7 +217,7 @@ const LONGEST = 64 * 1024;
  */
 export class HmacSha256 {
   readonly #key: KeyObject;
-  readonly #inner = Buffer.alloc(BLOCK + LONGEST);
+  readonly #inner = Buffer.alloc(BLOCK);
   readonly #outer = Buffer.alloc(BLOCK + DIGEST);
 
   constructor(key: KeyObject) {
@@ -228,13 +230,15 @@ export class HmacSha256 {
     }
   }
 
-  /** @param prefix ASCII, before the body @returns base64 */
+  /** @param prefix before the body @returns base64 */
   sign(prefix: string, body: Buffer): string {
-    const length = prefix.length + body.length;
+    const start = Buffer.byteLength(prefix);
+    const length = start + body.length;
     if (length > LONGEST) return createHmac('sha256', this.#key).update(prefix).update(body).digest('base64');
-    this.#inner.write(prefix, BLOCK, 'latin1');
-    body.copy(this.#inner, BLOCK + prefix.length);
-    const digest = hash('sha256', this.#inner.subarray(0, BLOCK + length), 'binary');
+    this.#inner.copy(inner);
+    inner.write(prefix, BLOCK);
+    body.copy(inner, BLOCK + start);
+    const digest = hash('sha256', inner.subarray(0, BLOCK + length), 'binary');
     this.#outer.write(digest, BLOCK, 'latin1');
     return hash('sha256', this.#outer, 'base64');
   }
