@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Delivery, SendResult, Sink, SinkContext, SinkTrouble } from '../../core/sink.ts';
-import { onAbort, orAborted } from '../../lib/abort.ts';
+import { orAborted } from '../../lib/abort.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { ABORTED } from '../../vendors/failure.ts';
 import type { Resolve } from './addresses.ts';
@@ -54,18 +54,10 @@ export class HttpSink implements Sink {
 
   async open(): Promise<void> {}
 
-  async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
-    // Its own signal: the dispatcher's is shared by every send, and removing a listener from it passes all others.
-    const stop = new AbortController();
-    const forget = onAbort(signal, () => stop.abort());
-    const work = this.#send(batch, stop.signal);
+  send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
+    const work = this.#send(batch, signal).finally(() => this.#running.delete(work));
     this.#running.add(work);
-    try {
-      return await work;
-    } finally {
-      this.#running.delete(work);
-      forget();
-    }
+    return work;
   }
 
   troubles(): readonly SinkTrouble[] {
@@ -82,6 +74,9 @@ export class HttpSink implements Sink {
 
   /** Each user's events one after another: nothing of a user may follow what has to be sent again. */
   async #send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
+    const [first] = batch;
+    // What the dispatcher sends.
+    if (first !== undefined && batch.length === 1) return [await this.#post(first, signal)];
     const results = Array.from(batch, () => ABORTED);
     const users = Map.groupBy(batch.entries(), ([index, { event }]) => event.user ?? index);
     const lanes = Array.from(users.values(), async (group) => {

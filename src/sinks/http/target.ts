@@ -1,4 +1,5 @@
-import { Pool } from 'undici';
+import type { IncomingHttpHeaders } from 'node:http';
+import { type Dispatcher, Pool } from 'undici';
 import type { Clock } from '../../core/clock.ts';
 import type { JournalEvent } from '../../core/event.ts';
 import type { SendResult, SinkTrouble } from '../../core/sink.ts';
@@ -149,26 +150,19 @@ export class Target {
     const { url } = this.#options;
     const { sign, timeout, retry } = this.#all;
     const now = this.#context.clock.now();
-    const stop = new AbortController();
-    const late = new Error(`no answer in ${timeout} ms`);
-    const timer = setTimeout(() => stop.abort(late), timeout);
-    const forget = onAbort(signal, () => stop.abort());
+    const exchange = new Exchange();
+    const timer = setTimeout(() => exchange.stop(new Error(`no answer in ${timeout} ms`)), timeout);
+    const forget = onAbort(signal, () => exchange.stop(CUT));
     try {
-      const { statusCode, headers, body } = await this.#pool.request({
+      const answer = await exchange.run(this.#pool, {
         path: url.pathname + url.search,
         method: 'POST',
         headers: headersFor(event, this.#options, sign, now),
         body: event.body,
-        signal: stop.signal,
       });
-      // Only a whole answer counts: a proxy can send a status and lose the rest, which `dump` would hide.
-      let read = 0;
-      for await (const piece of body) if ((read += (piece as Buffer).length) > ANSWER_BYTES) break;
-      const answer: Answer = { status: statusCode, retryAfter: [headers['retry-after']].flat()[0] };
-      return { result: resultOf(this.#place, answer, retry, now), throttles: THROTTLING.has(statusCode) };
+      return { result: resultOf(this.#place, answer, retry, now), throttles: THROTTLING.has(answer.status) };
     } catch (error) {
-      if (signal.aborted) return { result: ABORTED, throttles: false };
-      return { result: failureOf(this.#place, stop.signal.aborted ? late : error), throttles: false };
+      return { result: error === CUT ? ABORTED : failureOf(this.#place, error), throttles: false };
     } finally {
       clearTimeout(timer);
       forget();
@@ -198,5 +192,54 @@ export class Target {
     if (throttles) this.#asked.set(this.#options.url.href, { until: this.#pausedUntil, trouble });
     this.#turns.narrow = true;
     this.#turns.dismiss();
+  }
+}
+
+const CUT = new Error('the request was cut');
+
+type Controller = Dispatcher.DispatchController;
+
+/** One request. Its handler sees the answer's pieces, because a stream for each body costs as much as the rest. */
+class Exchange implements Dispatcher.DispatchHandler {
+  #controller: Controller | null = null;
+  #stopped: Error | null = null;
+  readonly #done = Promise.withResolvers<Answer>();
+  #answer: Answer = { status: 0, retryAfter: undefined };
+  #read = 0;
+
+  /** Only a whole answer counts: a proxy can send a status and lose the rest. @throws an error of the connection, or that of `stop` */
+  run(pool: Pool, request: Dispatcher.DispatchOptions): Promise<Answer> {
+    pool.dispatch(request, this);
+    return this.#done.promise;
+  }
+
+  stop(why: Error): void {
+    this.#stopped ??= why;
+    this.#controller?.abort(why);
+  }
+
+  onRequestStart(controller: Controller): void {
+    this.#controller = controller;
+    if (this.#stopped !== null) controller.abort(this.#stopped);
+  }
+
+  /** Called for an informational answer, too. */
+  onResponseStart(_controller: Controller, status: number, headers: IncomingHttpHeaders): void {
+    this.#answer = { status, retryAfter: [headers['retry-after']].flat()[0] };
+  }
+
+  onResponseData(controller: Controller, piece: Buffer): void {
+    this.#read += piece.length;
+    if (this.#read <= ANSWER_BYTES) return;
+    this.#done.resolve(this.#answer);
+    controller.abort(CUT);
+  }
+
+  onResponseEnd(): void {
+    this.#done.resolve(this.#answer);
+  }
+
+  onResponseError(_controller: Controller, error: Error): void {
+    this.#done.reject(this.#stopped ?? error);
   }
 }
