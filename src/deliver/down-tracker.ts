@@ -26,7 +26,7 @@ export class DownTracker {
   readonly #options: DownTrackerOptions;
   #isDown = false;
   /** Tries by the part they ended in, oldest first. */
-  #recent: { readonly part: number; tries: number; succeeded: number }[] = [];
+  readonly #recent: { readonly part: number; tries: number; succeeded: number }[] = [];
   /** Since when events wait without a break, and when the sink last answered: monotonic milliseconds. */
   #waitingSince: number | null = null;
   #answeredAt = Number.NEGATIVE_INFINITY;
@@ -98,7 +98,7 @@ export class DownTracker {
   #isFailing(now: number): boolean {
     const { after, callTime } = this.#options;
     const oldest = Math.floor(((now - after) * PARTS) / after);
-    this.#recent = this.#recent.filter(({ part }) => part >= oldest);
+    while ((this.#recent[0]?.part ?? oldest) < oldest) this.#recent.shift();
     if (this.#waitingSince === null || now - this.#waitingSince < after) return false;
     let [tries, succeeded] = [0, 0];
     for (const sums of this.#recent) [tries, succeeded] = [tries + sums.tries, succeeded + sums.succeeded];
