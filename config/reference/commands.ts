@@ -43,12 +43,22 @@ function fallbackOf(value: unknown): string | null {
   return null;
 }
 
+/** An option of as many commands is described once. */
+const MANY = 5;
+
 /** Every command with its arguments and options. */
 export function commandPage(program: Command): string {
+  const nodes = [...nodesOf(commandTree(program))];
+  const shared = [...Map.groupBy(nodes.flatMap(optionsOf), ({ text }) => text).values()]
+    .filter(({ length }) => length >= MANY)
+    .flatMap(([first]) => first ?? [])
+    .filter(({ flags }, at, all) => all.findIndex((one) => one.flags === flags) === at);
   return page(
     '# Commands',
     `${GENERATED} \`millrace COMMAND --help\` has examples.`,
-    ...[...nodesOf(commandTree(program))].map(section),
+    '## Options of many commands',
+    shared.map(({ text }) => text).join('\n'),
+    ...nodes.map((node) => section(node, new Set(shared.map(({ text }) => text)))),
     '## Environment',
     'Variables that are no key of the config; those of keys are in [config.yaml](config.yaml).',
     Object.entries(ENVIRONMENT)
@@ -64,18 +74,30 @@ function* nodesOf(node: CommandNode): Generator<CommandNode> {
   for (const child of node.commands) yield* nodesOf(child);
 }
 
-function section({ path, description, usage, options, arguments: given }: CommandNode): string {
+function optionsOf({ options }: CommandNode): { readonly flags: string; readonly text: string }[] {
+  return options
+    .filter(({ flags }) => !flags.includes('--help'))
+    .map(({ flags, fallback, description: what }) => {
+      const text = entry(code(flags), fallback === null ? what : `${what} (default ${code(fallback)})`);
+      return { flags, text };
+    });
+}
+
+/** @param shared texts of options that stand at the top of the page */
+function section(node: CommandNode, shared: ReadonlySet<string>): string {
+  const { path, description, usage, arguments: given } = node;
+  const [own, others] = [false, true].map((are) =>
+    optionsOf(node).filter(({ text }) => shared.has(text) === are),
+  );
   const entries = [
     ...given.map((one) => entry(code(one.usage), one.description)),
-    ...options
-      .filter(({ flags }) => !flags.includes('--help'))
-      .map(({ flags, fallback, description: what }) =>
-        entry(code(flags), fallback === null ? what : `${what} (default ${code(fallback)})`),
-      ),
+    ...(own ?? []).map(({ text }) => text),
   ];
+  const also = (others ?? []).map(({ flags }) => code(flags)).join(', ');
   return [
     `${path.length > 1 ? '###' : '##'} ${['millrace', ...path].join(' ')}`,
     wrap(`${code(usage)}: ${description}`),
     ...(entries.length === 0 ? [] : [entries.join('\n')]),
+    ...(also === '' ? [] : [wrap(`Also ${also}.`)]),
   ].join('\n\n');
 }
