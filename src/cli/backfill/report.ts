@@ -129,10 +129,11 @@ export function backfillReport(io: Io, config: string | undefined, title: string
   }
 }
 
-export function activityOf(progress: BackfillProgress): Pick<Activity, 'done' | 'total' | 'detail'> {
+export function activityOf(progress: BackfillProgress): Partial<Pick<Activity, 'done' | 'total' | 'detail'>> {
   const { done, left, text } = describe(progress);
-  const total = progress.phase === 'write' ? null : done + left;
-  return { done, total, detail: `${progress.phase}: ${text}` };
+  const detail = `${progress.phase}: ${text}`;
+  // The number of requests stays.
+  return progress.phase === 'write' ? { detail } : { done, total: done + left, detail };
 }
 
 function describe(progress: BackfillProgress): { done: number; left: number; text: string } {

@@ -4,6 +4,8 @@ import { expect, test } from 'vitest';
 import { Checkpoint } from '../../../src/history/backfill/checkpoint.ts';
 import { refuseLoss } from '../../../src/history/backfill/outcomes.ts';
 import { temporaryFolder } from '../../support/folders.ts';
+import { writeConfig } from '../../support/millrace.ts';
+import { Receiver } from '../../support/receiver.ts';
 import { backfill, lines, sandbox } from './support.ts';
 
 test('a finished backfill is not replaced by one that fetches less', async () => {
@@ -34,6 +36,20 @@ test('a finished backfill is not replaced by one that fetches less', async () =>
   if (gone !== undefined) service.state.users.delete(gone);
   expect((await run('--all-users', ...asked)).code).toBe(0);
   expect(usersIn().has(b)).toBe(false);
+});
+
+test('the receiver shows how many requests a finished backfill has sent', async () => {
+  const [service, out, folder] = [
+    await sandbox({ users: 3 }),
+    await temporaryFolder(),
+    await temporaryFolder(),
+  ];
+  const config = writeConfig(folder);
+  const receiver = await Receiver.start(config);
+  const asked = ['--all-users', '--since', '2026-01-01', '--until', '2026-01-09'];
+  expect((await backfill(service, out, '--config', config, ...asked)).code).toBe(0);
+  const { answer } = await receiver.call('/api/activities');
+  expect(answer).toMatchObject([{ kind: 'backfill', state: 'done', done: 3, total: 3, unit: 'requests' }]);
 });
 
 test('whom an erasure has taken is none that is lost', async () => {
