@@ -167,8 +167,8 @@ export class Segments {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const { file } = await this.#open;
-    await file.close();
+    // A call that needed a segment which could not be made has thrown why.
+    await (await this.#open.catch(() => null))?.file.close();
   }
 
   #add(piece: Piece): void {

@@ -89,6 +89,19 @@ test('a segment that is missing or damaged is an error that names it and what to
   expect((await run('--resume')).code).toBe(0);
 });
 
+test('a segment that cannot be begun ends a run with the reason', async () => {
+  const folder = await temporaryFolder();
+  const full = new Error('disk full');
+  const note = (count: number) => (count === 1 ? Promise.resolve() : Promise.reject(full));
+  const rows = new Map([['meals', [Buffer.alloc(2 ** 25, '\n')]]]);
+  const fill = async (): Promise<void> => {
+    await using segments = await Segments.open(folder, 0, note, () => undefined);
+    for (let index = 0; index < 2; index += 1)
+      await segments.append({ index, user: 'user-1' }, 'made up', rows);
+  };
+  await expect(fill()).rejects.toBe(full);
+});
+
 test('rows that were kept from an earlier backfill, and are gone, are an error', async () => {
   const { service, first, run, meals, path } = await interrupted();
   expect((await run('--resume')).code).toBe(0);
