@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
 import { filesOfBackfill } from '../export/load/backfill-rows.ts';
 import { changesAfter, type Changes } from '../export/new-files.ts';
-import { createPulls, PULLS } from '../tables/database/ledger.ts';
-import { type Dialect, doubleQuoted } from '../tables/sql/dialects/dialect.ts';
+import type { Dialect } from '../tables/sql/dialects/dialect.ts';
 import { DIALECTS, type DialectName } from '../tables/sql/dialects/registry.ts';
 import { dayOf } from '../tables/sql/dialects/source.ts';
 import {
@@ -138,8 +137,7 @@ export function schemaCommand(io: Io): Command {
       const details = detailsOf(options);
       const schemas = readable(() => entries.map((entry) => schemaOf(entry, dialect, from, details)));
       // The pulls of a user are of no table alone.
-      const isErasure = table === undefined && parts.includes('erase');
-      const pulls = isErasure ? erasePulls(DIALECTS[dialect], details, pullsOfLoads(dialect)) : [];
+      const pulls = table === undefined && parts.includes('erase') ? erasePulls(dialect, details) : [];
       printReport(io, options, [...schemas, ...pulls], () => render(schemas, pulls, parts, dialect));
     })
     .addCommand(inferCommand(io))
@@ -220,11 +218,6 @@ function readable<T>(work: () => T): T {
     if (error instanceof RangeError) throw usageError(`--from: ${messageOf(error)}`, { cause: error });
     throw error;
   }
-}
-
-/** `load` has these databases only. */
-function pullsOfLoads(dialect: DialectName): Readonly<Record<string, string>> {
-  return dialect === 'postgres' || dialect === 'duckdb' ? { [PULLS]: createPulls(doubleQuoted(PULLS)) } : {};
 }
 
 function render(

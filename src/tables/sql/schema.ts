@@ -5,6 +5,7 @@ import { dayOf, formatOf, type Source, type SourceFormat } from './dialects/sour
 import { eventColumnsOf } from './identity.ts';
 import { createView, latestOf } from './latest.ts';
 import { deleteDay } from './replace.ts';
+import { createPulls, PULLS } from '../database/ledger.ts';
 import { removeVanished, WHOLE_PULLS } from './vanished.ts';
 import { EVENTS } from '../definitions/events.ts';
 import type { TableEntry } from '../tables.ts';
@@ -171,20 +172,19 @@ export interface PullsErasure {
 /**
  * Removes users from the tables of pulls: that of `notePulls`, and those of loads. By a client user they are found in `events`, before
  * its rows are removed.
- * @param ofLoads statements that make tables of pulls, by the name of the table
  */
-export function erasePulls(
-  dialect: Dialect,
-  { users, eraseDay }: SchemaOptions,
-  ofLoads: Readonly<Record<string, string>>,
-): PullsErasure[] {
+export function erasePulls(dialectName: DialectName, { users, eraseDay }: SchemaOptions): PullsErasure[] {
   if (eraseDay !== undefined) return [];
+  const dialect: Dialect = DIALECTS[dialectName];
   const { quote, literal } = dialect;
   const user = quote('user_id');
   const is =
     users?.column === 'client_user_id'
       ? `${user} IN (SELECT ${user} FROM ${quote(EVENTS.name)} WHERE ${isOneOf(users, dialect)})`
       : `${user} IN (${(users ?? PLACEHOLDER_USER).ids.map(literal).join(', ')})`;
+  // Loads fill these databases only.
+  const isLoaded = dialectName === 'postgres' || dialectName === 'duckdb';
+  const ofLoads = isLoaded && { [PULLS]: createPulls(quote(PULLS)) };
   const made = { [WHOLE_PULLS.name]: createTable(WHOLE_PULLS, dialect), ...ofLoads };
   return Object.entries(made).map(([table, create]) => {
     return { table, createTable: create, erase: `DELETE FROM ${quote(table)} WHERE ${is};` };
