@@ -171,14 +171,15 @@ export class PostgresDatabase implements Database {
   }
 
   async tryAppend(
-    { definition, bytes }: RowBatch,
+    { definition, bytes, rows }: RowBatch,
     load: number,
     from: number,
     to: number,
   ): Promise<string | null> {
     await this.run(`SAVEPOINT ${SAVEPOINT}`);
     try {
-      await this.append(definition, bytes.subarray(startOf(bytes, from), startOf(bytes, to)), load);
+      const some = to - from < rows ? bytes.subarray(startOf(bytes, from), startOf(bytes, to)) : bytes;
+      await this.append(definition, some, load);
     } catch (error) {
       const reason = refusalOf(error);
       if (reason === null) throw error;
