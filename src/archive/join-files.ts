@@ -7,6 +7,7 @@ import { mapAtMost } from '../lib/map-at-most.ts';
 import { lineOf, type Candidate } from './compact-plan.ts';
 import { AT_ONCE, type CompactPlace, type FileProblem } from './compact-place.ts';
 import { fileChunks } from './file-lines.ts';
+import { countLines } from '../lib/lines.ts';
 
 const LINE_FEED = 10;
 const DIFFERS = 'it is not as the manifest says; see `millrace archive verify`';
@@ -149,7 +150,7 @@ async function defectOf(file: string, bytes: Buffer, records: number): Promise<s
   let last = LINE_FEED;
   try {
     for await (const chunk of fileChunks({ chunks }, file)) {
-      for (let at = chunk.indexOf(LINE_FEED); at !== -1; at = chunk.indexOf(LINE_FEED, at + 1)) lines += 1;
+      lines += countLines(chunk);
       last = chunk.at(-1) ?? last;
     }
   } catch (error) {

@@ -21,6 +21,13 @@ export interface CutOptions {
   readonly onTaken?: ((chunk: Buffer) => void) | undefined;
 }
 
+/** Number of line breaks. */
+export function countLines(bytes: Buffer): number {
+  let lines = 0;
+  for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = bytes.indexOf(LINE_FEED, at + 1)) lines += 1;
+  return lines;
+}
+
 /**
  * Cuts a stream of bytes at its line feeds, in memory bounded by a chunk and the longest line. Yields the lines of one chunk at a
  * time: a step of an async generator for each line would cost more than the cutting. The last line of a chunk is always yielded; its

@@ -2,15 +2,13 @@ import { createHash, hash } from 'node:crypto';
 import { listArchive, type Places } from '../../archive/places.ts';
 import { MillraceError } from '../../core/errors.ts';
 import { isRecord } from '../../lib/is-record.ts';
-import { cutLines } from '../../lib/lines.ts';
+import { countLines, cutLines } from '../../lib/lines.ts';
 import { jsonIn } from '../../lib/parsed.ts';
-import { BACKFILL } from '../../tables/database/ledger.ts';
+import { BACKFILL as OUTCOMES } from '../../tables/database/ledger.ts';
 import type { Tables } from '../../tables/tables.ts';
 import { type Archive, type BackfillSource, onceEach, readArchiveFolder } from './archives.ts';
 import type { LoadOptions } from './options.ts';
 
-/** A line for each user, resource and provider. */
-const OUTCOMES = BACKFILL;
 const LINE_FEED = 10;
 /** Number of rejected rows in an outcome; they have a file only where there are some. */
 const REJECTS = 'rejects';
@@ -89,7 +87,7 @@ async function readOnce(
   let [lines, last] = [0, LINE_FEED];
   for await (const chunk of chunks) {
     sha256.update(chunk);
-    for (let at = chunk.indexOf(LINE_FEED); at !== -1; at = chunk.indexOf(LINE_FEED, at + 1)) lines += 1;
+    lines += countLines(chunk);
     last = chunk.at(-1) ?? last;
   }
   return { sha256: sha256.digest('hex'), lines: last === LINE_FEED ? lines : lines + 1 };

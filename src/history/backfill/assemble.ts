@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder } from '../../lib/durable.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
+import { countLines } from '../../lib/lines.ts';
 import { writeDurably } from '../../lib/new-file.ts';
 import { RowFiles } from '../../tables/ndjson/row-files.ts';
 import type { Segments } from './segments.ts';
@@ -18,8 +19,6 @@ import {
 } from './outcomes.ts';
 import { pullKeyOf, tasksOf, type BackfillPlan } from './plan.ts';
 import { PULLS, wholePulls, type Settling } from './whole-pulls.ts';
-
-const LINE_FEED = 10;
 
 /**
  * Joins the tasks' rows in the order of the plan, whatever the order in which the tasks were done. A file gets its name once it is
@@ -51,7 +50,7 @@ export async function assemble(
       if (outcome === undefined || rows === undefined) continue;
       let lines = 0;
       const take = (name: string, some: Buffer): Promise<void> => {
-        for (let at = some.indexOf(LINE_FEED); at !== -1; at = some.indexOf(LINE_FEED, at + 1)) lines += 1;
+        lines += countLines(some);
         return files.write(name, some);
       };
       await segments.read(task.index, take, isKept ? kept.as : undefined);

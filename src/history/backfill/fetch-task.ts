@@ -6,7 +6,7 @@ import { readState, writeState } from '../../lib/work-folder.ts';
 import { shapeDocument, type OnElements } from './document.ts';
 import type { Task } from './plan.ts';
 
-/** The result of a finished task, in its folder beside its rows. */
+/** The result of a finished task, kept with its rows. */
 export interface TaskResult {
   /** Rows by table; the first is the table of the items. */
   readonly rows: Readonly<Record<string, number>>;
@@ -19,7 +19,7 @@ export interface TaskResult {
   readonly settled?: boolean;
 }
 
-/** Name of the result's file. */
+/** Name of the file of the result, where a task has a folder. */
 export const DONE = 'done.json';
 
 /** True when the task of this folder was finished, by this or an earlier process. */
