@@ -1,8 +1,7 @@
-import { type KeyObject, sign } from 'node:crypto';
+import { sign } from 'node:crypto';
 import { MillraceError } from '../../core/errors.ts';
-import { getOrMake } from '../../lib/get-or-make.ts';
 import { parseStandardSecret, type StandardSecret } from './standard-secret.ts';
-import { type Family, HmacSha256 } from './standard-webhooks.ts';
+import { type Family, signatureV1 } from './standard-webhooks.ts';
 
 /**
  * Signs a body as a Standard Webhooks sender does: `v1` with a `whsec_` secret, `v1a` with a `whsk_` one.
@@ -36,11 +35,8 @@ export function signWith(
   };
 }
 
-const MACS = new WeakMap<KeyObject, HmacSha256>();
-
 function signatureBy(secret: StandardSecret, prefix: string, body: Buffer): string {
-  if (secret.version === 'v1')
-    return `v1,${getOrMake(MACS, secret.key, () => new HmacSha256(secret.key)).sign(prefix, body)}`;
+  if (secret.version === 'v1') return signatureV1(secret.key, prefix, body);
   if (secret.sign === null) throw new MillraceError('config_invalid', 'a whpk_ key can verify, not sign');
   return `v1a,${sign(null, Buffer.concat([Buffer.from(prefix), body]), secret.sign).toString('base64')}`;
 }
