@@ -36,7 +36,8 @@ export const BACKFILL = '_backfill.ndjson';
 
 /**
  * Makes the tables of the ledger, in the caller's transaction. A ledger without pulls gets them by loading its backfills again.
- * @throws MillraceError database_refused when one of them is missing: rows that are there would be loaded a second time
+ * @throws MillraceError database_refused when one of them, or a load that has pulls, is missing: rows that are there would be loaded
+ * a second time
  */
 export async function createLedger(database: Database): Promise<void> {
   const { numbers, loads, events, duplicates, pulls, tables } = ledgerIn(database);
@@ -44,11 +45,7 @@ export async function createLedger(database: Database): Promise<void> {
   const present = await presentColumns(database);
   const absent = LEDGER.filter((name) => !present.has(name));
   if (absent.length > 0 && absent.length < LEDGER.length)
-    throw new MillraceError(
-      'database_refused',
-      `it has tables _millrace_… and no table ${absent.join(' and no table ')}, so what was loaded is not known: ` +
-        'restore a backup, or load into an empty schema or file',
-    );
+    throw notKnown(`it has tables _millrace_… and no table ${absent.join(' and no table ')}`);
   await database.run(`
 CREATE SEQUENCE IF NOT EXISTS ${numbers};
 CREATE TABLE IF NOT EXISTS ${loads} (
@@ -68,6 +65,17 @@ ${createPulls(pulls)}
 CREATE TABLE IF NOT EXISTS ${tables} (name text PRIMARY KEY, shape text NOT NULL);`);
   if (absent.length === 0 && !present.has(PULLS))
     await database.query(`UPDATE ${loads} SET sha256 = '' WHERE file = $1`, [BACKFILL]);
+  const lost = await database.query(
+    `SELECT DISTINCT load FROM ${pulls} WHERE load NOT IN (SELECT load FROM ${loads}) ORDER BY 1`,
+  );
+  if (lost.length > 0) throw notKnown(`_millrace_loads has no row of load ${lost.join(', ')}`);
+}
+
+function notKnown(reason: string): MillraceError {
+  return new MillraceError(
+    'database_refused',
+    `${reason}, so what was loaded is not known: restore a backup, or load into an empty schema or file`,
+  );
 }
 
 /** Statement that makes the table of pulls if it is missing. @param table its name, quoted */
