@@ -3,7 +3,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { parseSync } from 'rolldown/utils';
 import { ROOT } from '../support/millrace.ts';
-import { loadedByCheck, passedByAnEvent } from './passed.ts';
+import { loadedByCheck, passedByAMeal, passedByAnEvent, type Script } from './passed.ts';
 
 interface Source {
   /** Below the repository. */
@@ -17,7 +17,7 @@ const SMALL = 40;
 export async function figures(folder: string): Promise<Record<string, number>> {
   const src = sourcesOf('src');
   const passed = await passedByAnEvent(await mkdtemp(join(folder, 'event-')));
-  const files = new Set(passed.map(({ file }) => file));
+  const meal = await passedByAMeal(await mkdtemp(join(folder, 'meal-')));
   const checked = await loadedByCheck(await mkdtemp(join(folder, 'check-')));
   return {
     'src: entries at the top': readdirSync(join(ROOT, 'src')).length,
@@ -28,10 +28,20 @@ export async function figures(folder: string): Promise<Record<string, number>> {
     'test: lines': sum(sourcesOf('test').map(linesOf)),
     'an event: functions': new Set(passed.flatMap(({ file, ran }) => ran.map((name) => `${file} ${name}`)))
       .size,
-    'an event: files': files.size,
-    'an event: rooms': new Set(Array.from(files, (file) => file.split('/')[0])).size,
-    'check: files': new Set(checked.map(({ file }) => file)).size,
+    'an event: files': filesOf(passed).size,
+    'an event: rooms': roomsOf(passed).size,
+    'a meal: files': filesOf(meal).size,
+    'a meal: rooms': roomsOf(meal).size,
+    'check: files': filesOf(checked).size,
   };
+}
+
+function filesOf(scripts: readonly Script[]): Set<string> {
+  return new Set(scripts.map(({ file }) => file));
+}
+
+function roomsOf(scripts: readonly Script[]): Set<string | undefined> {
+  return new Set(scripts.map(({ file }) => file.split('/')[0]));
 }
 
 function sourcesOf(folder: string): Source[] {

@@ -1,17 +1,21 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
+import { startSandbox } from '../../src/sandbox/start.ts';
 import { millraceProcess, ROOT, SOURCE, writeConfig } from '../support/millrace.ts';
 import { ServeProcess } from '../support/serve-process.ts';
 import { postSigned } from '../support/signed-events.ts';
 import { until } from '../support/until.ts';
 
 /** A file of src that was loaded, and the functions with a name that ran in it. */
-interface Script {
+export interface Script {
   /** Below src. */
   readonly file: string;
   readonly ran: readonly string[];
+  /** How often each of them ran. */
+  readonly counts: Readonly<Record<string, number>>;
 }
 
 /** What V8 writes of its precise coverage. */
@@ -61,14 +65,47 @@ export async function passedByAnEvent(folder: string): Promise<Script[]> {
   }
 }
 
+/** What the meal of one user runs on its way from the service to its row: what runs more often in a backfill of two. */
+export async function passedByAMeal(folder: string): Promise<Script[]> {
+  const [one = [], two = []] = await Promise.all(
+    [1, 2].map((users) => backfillOf(join(folder, `${users}`), users)),
+  );
+  const before = new Map(one.map(({ file, counts }) => [file, counts]));
+  return two
+    .map(({ file, ran, counts }) => {
+      const isMore = (name: string): boolean => (counts[name] ?? 0) > (before.get(file)?.[name] ?? 0);
+      return { file, counts, ran: ran.filter(isMore) };
+    })
+    .filter(({ ran }) => ran.length > 0);
+}
+
+/** @param users with a meal each */
+async function backfillOf(folder: string, users: number): Promise<Script[]> {
+  await mkdir(folder);
+  const sandbox = await startSandbox({ port: 0, users, days: 1, mealsPerDay: 1, since: '2026-01-01' });
+  try {
+    const config = writeConfig(folder, { service: { baseUrl: sandbox.url, apiKey: sandbox.apiKey } });
+    const range = ['--since', '2026-01-01', '--until', '2026-01-01', '--out', join(folder, 'out')];
+    return await loadedBy(
+      ['backfill', '--all-users', '--config', config, ...range],
+      join(folder, 'coverage'),
+    );
+  } finally {
+    await sandbox.stop();
+  }
+}
+
 /** What `millrace check` of a short config loads and runs. */
-export async function loadedByCheck(folder: string): Promise<Script[]> {
-  const coverage = join(folder, 'coverage');
-  const { code, stderr } = await millraceProcess(['check', '--config', writeConfig(folder)], {
+export function loadedByCheck(folder: string): Promise<Script[]> {
+  return loadedBy(['check', '--config', writeConfig(folder)], join(folder, 'coverage'));
+}
+
+async function loadedBy(command: readonly string[], coverage: string): Promise<Script[]> {
+  const { code, stderr } = await millraceProcess(command, {
     program: [process.execPath, SOURCE],
     env: { NODE_V8_COVERAGE: coverage },
   });
-  if (code !== 0) throw new Error(`millrace check ended with ${code}: ${stderr}`);
+  if (code !== 0) throw new Error(`millrace ${command.join(' ')} ended with ${code}: ${stderr}`);
   return below(coverage, '.json').flatMap(scriptsIn);
 }
 
@@ -76,12 +113,13 @@ function scriptsIn(file: string): Script[] {
   const { result } = JSON.parse(readFileSync(file, 'utf8')) as Coverage;
   return result
     .filter(({ url }) => url.startsWith(SRC))
-    .map(({ url, functions }) => ({
-      file: url.slice(SRC.length),
-      ran: functions
-        .filter(({ functionName, ranges }) => functionName !== '' && ranges.some(({ count }) => count > 0))
-        .map(({ functionName }) => functionName),
-    }));
+    .map(({ url, functions }) => {
+      const counts: Record<string, number> = {};
+      for (const { functionName: name, ranges } of functions)
+        if (name !== '') counts[name] = (counts[name] ?? 0) + (ranges[0]?.count ?? 0);
+      const ran = Object.keys(counts).filter((name) => (counts[name] ?? 0) > 0);
+      return { file: url.slice(SRC.length), ran, counts };
+    });
 }
 
 /** V8 writes it piece by piece. */
