@@ -32,7 +32,7 @@ interface Claim {
   readonly ok: true;
   readonly id: string;
   readonly timestamp: string;
-  readonly signature: string;
+  readonly signatures: readonly string[];
   /** The three headers. */
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -63,7 +63,7 @@ export function createStandardWebhooks(options: { secrets: readonly string[]; to
     precheck(headers, now): Precheck {
       const claim = claimAt(headers, now);
       if (!claim.ok) return claim;
-      const signatures = signaturesIn(claim.signature);
+      const { signatures } = claim;
       const tries = publicKeys === 0 ? 0 : publicKeys * signatures.filter((text) => V1A.test(text)).length;
       if (tries === 0 && !(hasShared && signatures.some((text) => V1.test(text)))) return MALFORMED;
       return tries === 0 ? CHEAP : { ok: true, tries: Math.min(tries, maxTries(publicKeys, 0)) };
@@ -71,7 +71,7 @@ export function createStandardWebhooks(options: { secrets: readonly string[]; to
     verify(headers, body, now): Verification {
       const claim = claimAt(headers, now);
       if (!claim.ok) return claim;
-      const signatures = signaturesIn(claim.signature);
+      const { signatures } = claim;
       const prefix = `${claim.id}.${claim.timestamp}.`;
       let secret = matchingShared(shared, signatures, prefix, body);
       if (secret < 0 && publicKeys > 0) {
@@ -107,28 +107,25 @@ function timelyClaimOf(headers: RequestHeaders, now: number, tolerance: number):
   return checkTimestamp(claim.timestamp, now, tolerance) ?? claim;
 }
 
-/** A repeated header is joined by `, `: its signatures are tried like those of one. */
-function signaturesIn(header: string): string[] {
-  return (header.includes(', ') ? header.replaceAll(', ', ' ') : header).split(' ', MAX_SIGNATURES);
-}
+/** Names of the three headers, by family. */
+const FAMILIES = (['webhook', 'svix'] as const).map((family) => ({
+  id: `${family}-id`,
+  timestamp: `${family}-timestamp`,
+  signature: `${family}-signature`,
+}));
 
-/** Written for each family: concatenating the names at each request would take as long as the comparison. */
 function claimOf(headers: RequestHeaders): Claim | null {
-  const id = headerOf(headers, 'webhook-id');
-  const timestamp = headerOf(headers, 'webhook-timestamp');
-  const signature = headerOf(headers, 'webhook-signature');
-  if (id === null || timestamp === null || signature === null) return svixClaimOf(headers);
-  const kept = { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signature };
-  return { ok: true, id, timestamp, signature, headers: kept };
-}
-
-function svixClaimOf(headers: RequestHeaders): Claim | null {
-  const id = headerOf(headers, 'svix-id');
-  const timestamp = headerOf(headers, 'svix-timestamp');
-  const signature = headerOf(headers, 'svix-signature');
-  if (id === null || timestamp === null || signature === null) return null;
-  const kept = { 'svix-id': id, 'svix-timestamp': timestamp, 'svix-signature': signature };
-  return { ok: true, id, timestamp, signature, headers: kept };
+  for (const names of FAMILIES) {
+    const id = headerOf(headers, names.id);
+    const timestamp = headerOf(headers, names.timestamp);
+    const signature = headerOf(headers, names.signature);
+    if (id === null || timestamp === null || signature === null) continue;
+    const kept = { [names.id]: id, [names.timestamp]: timestamp, [names.signature]: signature };
+    // A repeated header is joined by `, `: its signatures are tried like those of one.
+    const signatures = signature.replaceAll(', ', ' ').split(' ', MAX_SIGNATURES);
+    return { ok: true, id, timestamp, signatures, headers: kept };
+  }
+  return null;
 }
 
 /** Tries every secret on every signature, so that the time does not show which one matches. */
