@@ -1,11 +1,9 @@
-import type { NextFunction, Request, Response } from 'express';
+import type { RequestHandler, Response } from 'express';
 import { sendProblem } from './problem.ts';
 import type { TokenName, Tokens } from './tokens.ts';
 
-type Handler = (request: Request, response: Response, next: NextFunction) => void;
-
 /** Requires a token, and remembers its name for `whoOf`. */
-export function guard(tokens: Tokens): Handler {
+export function guard(tokens: Tokens): RequestHandler {
   const isLoopback = requireLoopback(tokens);
   return (request, response, next) => {
     isLoopback(request, response, () => {
@@ -33,12 +31,12 @@ export function whoOf(response: Response): TokenName {
 }
 
 /** Metrics need a token only when `admin.token` is set. */
-export function guardMetrics(tokens: Tokens): Handler {
+export function guardMetrics(tokens: Tokens): RequestHandler {
   return tokens.isConfigured ? guard(tokens) : requireLoopback(tokens);
 }
 
 /** Without `admin.token`, refuses other host names: an attacker's name could resolve to loopback (DNS rebinding). */
-export function requireLoopback(tokens: Tokens): Handler {
+export function requireLoopback(tokens: Tokens): RequestHandler {
   return (request, response, next) => {
     const host = (request.headers.host ?? '').replace(/:\d+$/, '');
     if (tokens.isConfigured || LOOPBACK.test(host)) return next();
