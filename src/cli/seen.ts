@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
+import { z } from 'zod';
 import { readArchive } from '../archive/read.ts';
 import { eventOfRecord } from '../core/archive-record.ts';
 import { messageOf, MillraceError } from '../core/errors.ts';
 import type { SchemaReport, SchemaType } from '../core/schema.ts';
-import { isRecord } from '../lib/is-record.ts';
 import { SchemaMemory } from '../observe/schema/memory.ts';
 import { reportOf } from '../observe/schema/report.ts';
 
@@ -32,6 +32,13 @@ export async function seenOf(options: SeenOptions, io: Io): Promise<SchemaReport
   return from.endsWith('.json') ? readReport(from) : seenInArchive(from, options, io);
 }
 
+const RECORD = z.record(z.string(), z.unknown());
+const FIELD = z.object({ path: z.string().startsWith('/'), kinds: RECORD, kinds_since: RECORD });
+const REPORT = z.object({
+  version: z.literal(1),
+  types: z.array(z.object({ type: z.string(), fields: z.array(FIELD) })),
+});
+
 /** Reads a file of `millrace schema --json`. @throws MillraceError usage */
 export function readReport(file: string): SchemaReport {
   let report: unknown;
@@ -40,26 +47,8 @@ export function readReport(file: string): SchemaReport {
   } catch (error) {
     throw usageError(`${file}: ${messageOf(error)}`, { cause: error });
   }
-  if (
-    isRecord(report) &&
-    report['version'] === 1 &&
-    Array.isArray(report['types']) &&
-    report['types'].every(isType)
-  )
-    return report as unknown as SchemaReport;
+  if (REPORT.safeParse(report).success) return report as SchemaReport;
   throw usageError(`${file} is not what \`millrace schema --json\` writes`);
-}
-
-function isType(value: unknown): boolean {
-  if (!isRecord(value) || typeof value['type'] !== 'string' || !Array.isArray(value['fields'])) return false;
-  return value['fields'].every(
-    (field) =>
-      isRecord(field) &&
-      typeof field['path'] === 'string' &&
-      field['path'].startsWith('/') &&
-      isRecord(field['kinds']) &&
-      isRecord(field['kinds_since']),
-  );
 }
 
 async function seenInArchive(path: string, options: SeenOptions, io: Io): Promise<SchemaReport> {
