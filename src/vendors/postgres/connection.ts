@@ -17,11 +17,7 @@ export const connectionFields = {
   timeout: duration('15s', 'How long connecting may take.', { min: MINIMUM_TIMEOUT }),
 };
 
-export interface Connection {
-  readonly connectionString: string;
-  readonly schema: string;
-  readonly timeout: number;
-}
+export type Connection = Readonly<z.output<z.ZodObject<typeof connectionFields>>>;
 
 /** Packages for a connection and for loading. */
 export const PACKAGES: readonly string[] = ['pg', 'pg-copy-streams'];

@@ -20,10 +20,7 @@ export const connectionFields = {
   ),
 };
 
-export interface Connection {
-  readonly project: string;
-  readonly endpoint: string | null;
-}
+export type Connection = Readonly<z.output<z.ZodObject<typeof connectionFields>>>;
 
 /** Packages that a connection needs. */
 export const PACKAGES: readonly string[] = ['@google-cloud/pubsub'];
