@@ -30,8 +30,10 @@ export class EnvelopeValues {
   }
 }
 
+/** U+FFFD replaces what DuckDB or PostgreSQL refuses. */
 function bytesOf(field: EnvelopeField, text: string): Uint8Array {
-  const json = Buffer.from(JSON.stringify(textInRow(field === 'resource' ? resourceOf(text) : text)));
+  const value = field === 'resource' ? resourceOf(text) : text;
+  const json = Buffer.from(JSON.stringify(value.replaceAll('\0', '\ufffd').toWellFormed()));
   if (field !== 'received_at') return json;
   return isTimestamp(json, 0, json.length) ? usualTime(json) : NOTHING;
 }
@@ -39,9 +41,4 @@ function bytesOf(field: EnvelopeField, text: string): Uint8Array {
 /** The document that an event type names: the type without `daily.data.` and the verb. */
 function resourceOf(eventType: string): string {
   return eventType.replace(/^(?:daily|historical)\.data\./, '').replace(/\.[^.]*$/, '');
-}
-
-/** A text as rows have it: U+FFFD replaces what DuckDB or PostgreSQL refuses. */
-function textInRow(text: string): string {
-  return text.replaceAll('\0', '\ufffd').toWellFormed();
 }
