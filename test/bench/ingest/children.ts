@@ -9,6 +9,7 @@ import { endChild } from '../../support/child-server.ts';
 import { MAIN, writeConfig } from '../../support/millrace.ts';
 import { ServeProcess } from '../../support/serve-process.ts';
 import type { BenchContext } from '../bench.ts';
+import { PATH } from '../rivals/vf.ts';
 import type { Kept, Server } from './contestant.ts';
 import type { LoadOrder, LoadResult } from './load-child.ts';
 
@@ -33,11 +34,11 @@ export class Load {
     await this.#ask({ op: 'make', count, size });
   }
 
-  /** @throws Error when any answer is not a 202 */
+  /** @throws Error when any answer is not a 2xx */
   async run(order: Exclude<LoadOrder, { op: 'make' }>): Promise<LoadResult> {
     const result = (await this.#ask(order)) as LoadResult;
-    const others = Object.keys(result.statuses).filter((status) => status !== '202');
-    if (others.length > 0) throw new Error(`not only 202: ${JSON.stringify(result.statuses)}`);
+    const others = Object.keys(result.statuses).filter((status) => !status.startsWith('2'));
+    if (others.length > 0) throw new Error(`not only 2xx: ${JSON.stringify(result.statuses)}`);
     return result;
   }
 
@@ -80,7 +81,7 @@ export class ReceiverProcess extends ServeProcess implements Server {
   private constructor(folder: string, { config, env, args, main, profile }: ReceiverOptions) {
     const flags = profile ? ['--cpu-prof', `--cpu-prof-dir=${profile}`] : [];
     const file = writeConfig(folder, {
-      server: { maxConnections: 10_000, ...config?.['server'] },
+      server: { path: PATH, maxConnections: 10_000, ...config?.['server'] },
       routes: ROUTES,
       shutdown: { deadline: '300s' },
       ...config,

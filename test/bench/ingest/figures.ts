@@ -27,7 +27,13 @@ interface Measured {
 
 /** By `--body` and `--connections`: the share of each rival's rate that is wanted. */
 const WANTED: Readonly<Record<string, Readonly<Record<string, Figure['wanted']>>>> = {
-  '1.2k 256': { express: '≥ 0.8', 'express-vf': '≥ 1.1', 'node-vf': '≥ 0.8' },
+  '1.2k 256': {
+    express: '≥ 0.8',
+    'express-vf': '≥ 1.1',
+    'node-vf': '≥ 0.8',
+    'svix-bridge': '≥ 3',
+    bento: '≥ 8',
+  },
   '1.2k 64': { express: '≥ 0.65' },
   '10k 256': { 'go-vf': '≥ 0.6' },
   '100k 64': { 'go-vf': '≥ 0.6' },

@@ -3,7 +3,7 @@ import type { Flags } from '../../support/flags.ts';
 import { bench, type BenchContext, FOLDER, MAIN_FLAG, ROUNDS } from '../bench.ts';
 import { type Figure, median, round } from '../figures.ts';
 import { bytesToDiskOf, memoryOf, MemoryWatch } from '../processes.ts';
-import { lackOf, Rival, RIVALS } from '../rivals/rivals.ts';
+import { lackOf, PRODUCTS, Rival, RIVALS } from '../rivals/rivals.ts';
 import { inTurns } from '../rounds.ts';
 import { Load, NOWHERE, type ReceiverOptions, ReceiverProcess } from './children.ts';
 import { Contestant, type Lap, type Turns, twoInTurns } from './contestant.ts';
@@ -24,6 +24,10 @@ const FLAGS = {
   rivals: [
     false,
     `also measure the handlers of test/bench/rivals (go-vf needs go), and p99 at ${FIXED_RATE}/s against node-vf`,
+  ],
+  products: [
+    false,
+    'also measure Svix Bridge and Bento, where they are on the PATH; with --per-round 4000, or it takes an hour',
   ],
   rounds: ROUNDS,
   'per-round': [0, 'events of one round (0: 50000; 20000 of 10k, 3000 of 100k)'],
@@ -214,7 +218,8 @@ class Ingest {
 
   async #rivals(): Promise<Readonly<Record<string, Contestant>>> {
     const rivals: Record<string, Contestant> = {};
-    for (const name of this.#flags.rivals ? RIVALS : (['express'] as const)) {
+    const { rivals: handlers, products } = this.#flags;
+    for (const name of [...(handlers ? RIVALS : RIVALS.slice(0, 1)), ...(products ? PRODUCTS : [])]) {
       const lack = lackOf(name);
       if (lack === null)
         rivals[name] = await Contestant.start(

@@ -1,22 +1,36 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { closeSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, mkdirSync, openSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { endChild } from '../../support/child-server.ts';
-import { lacksProgram, type Lack } from '../../support/requirements.ts';
+import { firstLack, lacksProgram, type Lack } from '../../support/requirements.ts';
 import { SECRET } from '../../support/signed-events.ts';
 import type { BenchContext } from '../bench.ts';
 import type { Kept, Server } from '../ingest/contestant.ts';
 import { PATH } from './vf.ts';
 
-/** `vf`: verifies, parses, checks ids and appends with an fdatasync before the answer, and nothing else. */
-export const RIVALS = ['express', 'express-vf', 'node-vf', 'go-vf'] as const;
-export type RivalName = (typeof RIVALS)[number];
+/** Programs that a rival needs. `vf`: verifies, parses, checks ids, appends with an fdatasync before the answer, and nothing else. */
+const NEEDED = {
+  express: [],
+  'express-vf': [],
+  'node-vf': [],
+  'go-vf': ['go'],
+  'svix-bridge': ['svix-bridge', 'redis-server'],
+  bento: ['bento'],
+} as const;
+export type RivalName = keyof typeof NEEDED;
+/** Handlers of this folder. */
+export const RIVALS: readonly RivalName[] = ['express', 'express-vf', 'node-vf', 'go-vf'];
+export const PRODUCTS: readonly RivalName[] = ['svix-bridge', 'bento'];
+
+function isProduct(name: RivalName): boolean {
+  return PRODUCTS.includes(name);
+}
 
 export function lackOf(name: RivalName): Lack {
-  return name === 'go-vf' ? lacksProgram('go') : null;
+  return firstLack(...NEEDED[name].map((program) => lacksProgram(program)));
 }
 
 /** A handler that is measured beside the receiver, a process of its own. */
@@ -24,31 +38,39 @@ export class Rival implements Server {
   readonly name: RivalName;
   readonly port: number;
   readonly #child: ChildProcess;
-  /** Where it appends; null when it keeps nothing. */
-  readonly #file: string | null;
+  /** What it prints. */
+  readonly #lines: AsyncIterator<string>;
+  readonly #folder: string;
 
-  private constructor(name: RivalName, child: ChildProcess, port: number, file: string | null) {
+  private constructor(
+    name: RivalName,
+    child: ChildProcess,
+    port: number,
+    lines: AsyncIterator<string>,
+    folder: string,
+  ) {
     this.name = name;
     this.#child = child;
     this.port = port;
-    this.#file = file;
+    this.#lines = lines;
+    this.#folder = folder;
   }
 
   /** @throws Error when it does not refuse a forged signature */
   static async start(name: RivalName, context: Pick<BenchContext, 'folder' | 'atEnd'>): Promise<Rival> {
     const folder = join(context.folder, name);
     mkdirSync(folder);
-    const file = name === 'express' ? null : join(folder, `${name}.log`);
     const [program, ...args] = commandOf(name, folder);
-    const child = spawn(program, [...args, ...(file === null ? [] : [file])], {
+    const child = spawn(program, args, {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { PATH: process.env['PATH'], RIVAL_SECRET: SECRET, NODE_ENV: 'production' },
     });
-    context.atEnd(() => endChild(child));
-    const lines = createInterface({ input: child.stdout });
-    const [line] = (await Promise.race([once(lines, 'line'), ended(name, child)])) as [string];
-    const rival = new Rival(name, child, (JSON.parse(line) as { port: number }).port, file);
-    if (file !== null) await rival.#refusesForged();
+    context.atEnd(() => endChild(child, 'SIGTERM'));
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    const { done, value } = await lines.next();
+    if (done === true) throw new Error(`${name} ended before it listened`);
+    const rival = new Rival(name, child, (JSON.parse(value) as { port: number }).port, lines, folder);
+    if (name !== 'express') await rival.#refusesForged();
     return rival;
   }
 
@@ -56,17 +78,22 @@ export class Rival implements Server {
     return this.#child.pid ?? 0;
   }
 
-  /** It delivers to no destination. */
-  untilDelivered(): Promise<void> {
-    return Promise.resolve();
+  /** Only Bento delivers anything: until its file grows no more. */
+  async untilDelivered(): Promise<void> {
+    if (this.name !== 'bento') return;
+    const size = (): number => statSync(join(this.#folder, 'events.ndjson')).size;
+    for (let [before, now] = [-1, 0]; now !== before; [before, now] = [now, size()]) await wait(500);
   }
 
   end(): Promise<void> {
     return endChild(this.#child, 'SIGTERM');
   }
 
-  kept(): Promise<Kept | null> {
-    return Promise.resolve(this.#file === null ? null : countRecords(this.#file));
+  async kept(): Promise<Kept | null> {
+    if (this.name === 'express') return null;
+    if (!isProduct(this.name)) return countRecords(logIn(this.#folder));
+    const { records } = JSON.parse((await this.#lines.next()).value as string) as { records: number };
+    return { records, ids: records };
   }
 
   async #refusesForged(): Promise<void> {
@@ -80,23 +107,25 @@ export class Rival implements Server {
       },
       body: '{}',
     });
-    if (status !== 401) throw new Error(`${this.name} answered a forged delivery with ${status}`);
+    if (status !== 401 && status !== 400)
+      throw new Error(`${this.name} answered a forged delivery with ${status}`);
   }
 }
 
 function commandOf(name: RivalName, folder: string): [string, ...string[]] {
-  if (name !== 'go-vf') return [process.execPath, fileURLToPath(new URL('node.ts', import.meta.url)), name];
+  if (isProduct(name)) return [process.execPath, script('products.ts'), name, folder];
+  if (name !== 'go-vf') return [process.execPath, script('node.ts'), name, logIn(folder)];
   const program = join(folder, 'go-vf');
-  execFileSync('go', ['build', '-o', program, '.'], {
-    cwd: fileURLToPath(new URL('go-vf', import.meta.url)),
-    stdio: 'inherit',
-  });
-  return [program];
+  execFileSync('go', ['build', '-o', program, '.'], { cwd: script('go-vf'), stdio: 'inherit' });
+  return [program, logIn(folder)];
 }
 
-async function ended(name: RivalName, child: ChildProcess): Promise<never> {
-  await once(child, 'exit');
-  throw new Error(`${name} ended before it listened`);
+function script(file: string): string {
+  return fileURLToPath(new URL(file, import.meta.url));
+}
+
+function logIn(folder: string): string {
+  return join(folder, 'events.log');
 }
 
 /** Records are `ID LENGTH\n`, so many bytes, and a line break. */

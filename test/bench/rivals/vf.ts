@@ -2,7 +2,8 @@ import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'no
 import { fdatasync, openSync, write } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';
 
-export const PATH = '/webhooks';
+/** A path that Svix Bridge can have, too. */
+export const PATH = '/webhook/bench';
 
 /** An answer of a rival: the same words in each. */
 interface Reply {

@@ -120,7 +120,7 @@ func main() {
 		response.WriteHeader(status)
 		_, _ = io.WriteString(response, text)
 	}
-	http.HandleFunc("POST /webhooks", func(response http.ResponseWriter, request *http.Request) {
+	http.HandleFunc("POST /webhook/bench", func(response http.ResponseWriter, request *http.Request) {
 		buffer := buffers.Get().(*bytes.Buffer)
 		defer buffers.Put(buffer)
 		buffer.Reset()
