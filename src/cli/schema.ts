@@ -14,6 +14,7 @@ import {
 import { notePulls, WHOLE_PULLS } from '../tables/sql/vanished.ts';
 import { TABLES, type TableEntry, type Tables } from '../tables/tables.ts';
 import { messageOf } from '../core/errors.ts';
+import { isCalendarDay } from '../lib/calendar-day.ts';
 import { reportLost } from './file-reports.ts';
 import { inferCommand } from './infer.ts';
 import { printSeen, schemaDiffCommand } from './schema-seen.ts';
@@ -292,7 +293,7 @@ function byEvent(schemas: readonly TableSchema[], dialect: DialectName): string[
 }
 
 function dayText(text: string): string {
-  if (/^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text))) return text;
+  if (isCalendarDay(text)) return text;
   throw new RangeError('must be a day, such as 2026-11-21');
 }
 

@@ -26,3 +26,8 @@ it('reads an export in a store as the config says that stores are reached', asyn
   for (const [, path, signer] of asked)
     expect([path, signer]).toEqual([expect.stringContaining('/acme'), 'made-up-id']);
 });
+
+it('removes no rows of a day that no calendar has', async () => {
+  const args = ['meals', '--dialect', 'duckdb', '--erase-day', '2026-02-30'];
+  await expect(run(schemaCommand, args)).rejects.toThrow('--erase-day 2026-02-30: must be a day');
+});
