@@ -15,7 +15,7 @@ export interface Script {
   readonly file: string;
   readonly ran: readonly string[];
   /** How often each of them ran. */
-  readonly counts: Readonly<Record<string, number>>;
+  readonly counts: ReadonlyMap<string, number>;
 }
 
 /** What V8 writes of its precise coverage. */
@@ -73,7 +73,7 @@ export async function passedByAMeal(folder: string): Promise<Script[]> {
   const before = new Map(one.map(({ file, counts }) => [file, counts]));
   return two
     .map(({ file, ran, counts }) => {
-      const isMore = (name: string): boolean => (counts[name] ?? 0) > (before.get(file)?.[name] ?? 0);
+      const isMore = (name: string): boolean => (counts.get(name) ?? 0) > (before.get(file)?.get(name) ?? 0);
       return { file, counts, ran: ran.filter(isMore) };
     })
     .filter(({ ran }) => ran.length > 0);
@@ -114,10 +114,10 @@ function scriptsIn(file: string): Script[] {
   return result
     .filter(({ url }) => url.startsWith(SRC))
     .map(({ url, functions }) => {
-      const counts: Record<string, number> = {};
+      const counts = new Map<string, number>();
       for (const { functionName: name, ranges } of functions)
-        if (name !== '') counts[name] = (counts[name] ?? 0) + (ranges[0]?.count ?? 0);
-      const ran = Object.keys(counts).filter((name) => (counts[name] ?? 0) > 0);
+        if (name !== '') counts.set(name, (counts.get(name) ?? 0) + (ranges[0]?.count ?? 0));
+      const ran = [...counts].flatMap(([name, count]) => (count > 0 ? [name] : []));
       return { file: url.slice(SRC.length), ran, counts };
     });
 }
