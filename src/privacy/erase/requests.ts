@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
+import { z } from 'zod';
 import { type ErasureRequest, Owners, type Subject } from '../../core/erasure.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import { canonicalId } from '../../core/named-ids.ts';
@@ -88,14 +89,31 @@ export function isWaiting(folder: string, request: string): boolean {
   return existsSync(join(folder, FOLDER, `${request}${SUFFIX}`));
 }
 
+const TIME = z.iso.datetime();
+const REQUEST: z.ZodType<ErasureRequest> = z.object({
+  request: z.string(),
+  by: z.enum(['user', 'client_user']),
+  id: z.string().min(1),
+  team: z.string().nullable(),
+  requested_at: TIME,
+  due_at: TIME,
+  begun_at: TIME.nullable(),
+});
+
 function readRequest(path: string): ErasureRequest {
+  const unreadable = (reason: string): MillraceError =>
+    new MillraceError('erasure_unreadable', `${path}: ${reason}`);
+  let value: unknown;
   try {
-    return JSON.parse(readFileSync(path, 'utf8')) as ErasureRequest;
+    value = JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
     // The parser's message would quote the file.
-    const reason = error instanceof SyntaxError ? 'not JSON' : messageOf(error);
-    throw new MillraceError('erasure_unreadable', `${path}: ${reason}`);
+    throw unreadable(error instanceof SyntaxError ? 'not JSON' : messageOf(error));
   }
+  const { data, error } = REQUEST.safeParse(value);
+  if (data?.request === basename(path, SUFFIX)) return data;
+  const members = error?.issues.map(({ path: [member = 'all of it'] }) => String(member)) ?? ['request'];
+  throw unreadable(`not a request for an erasure: ${members.join(', ')}`);
 }
 
 /** Erasures in progress, for a reader of archives: data of their users may be gone from some places, and not from others. */

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ErasableStore, ErasureRun } from '../../../src/core/erasure.ts';
@@ -49,6 +49,20 @@ test('an erasure that has begun says so on disk before a store is searched, and 
   const finished = new Date(clock.now()).toISOString();
   const { receipts } = await erasures(folder, [store(() => undefined)], { clock }).run();
   expect(receipts).toMatchObject([{ begun_at: begun, finished_at: finished }]);
+});
+
+test('a request that lacks something is an error that names it and no user, not one that is never due', async () => {
+  const folder = await temporaryFolder();
+  const { request } = await erasures(folder).request(SUBJECT, true);
+  const file = join(folder, 'requests', `${request}.json`);
+  const whole = JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
+  for (const member of Object.keys(whole)) {
+    writeFileSync(file, JSON.stringify({ ...whole, [member]: undefined }));
+    const detail = `${file}: not a request for an erasure: ${member}`;
+    await expect(erasures(folder).run()).rejects.toMatchObject({ code: 'erasure_unreadable', detail });
+  }
+  writeFileSync(file, JSON.stringify({ ...whole, due_at: 'soon' }));
+  await expect(erasures(folder).isDue(0)).rejects.toThrow('due_at');
 });
 
 test('a request that has begun is due whatever its time', async () => {
