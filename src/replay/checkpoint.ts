@@ -1,7 +1,7 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { folderError } from '../core/errors.ts';
+import { folderError, MillraceError } from '../core/errors.ts';
 import { AppendFile } from '../lib/append-file.ts';
 import { cutLines } from '../lib/lines.ts';
 import { FolderRefused } from '../lib/folder-refused.ts';
@@ -99,13 +99,26 @@ export class Checkpoint {
     return existsSync(join(folder, PLAN));
   }
 
-  /** The units from index `first` on. */
+  /**
+   * The units from index `first` on; none of a replay that was done and is being removed.
+   * @throws MillraceError file_unusable when the list has fewer than the plan says
+   */
   async *units(first: number): AsyncGenerator<Unit> {
-    for await (const lines of cutLines(createReadStream(join(this.folder, UNITS)))) {
-      for (const { number, bytes } of lines) {
-        if (number > first && bytes !== null) yield JSON.parse(bytes.toString()) as Unit;
+    if (this.before?.done === true) return;
+    const path = join(this.folder, UNITS);
+    let listed = 0;
+    for await (const lines of cutLines(createReadStream(path)))
+      for (const { number, bytes, ended } of lines) {
+        if (!ended || bytes === null) continue;
+        listed = number;
+        if (number > first) yield JSON.parse(bytes.toString()) as Unit;
       }
-    }
+    const { units } = this.plan;
+    if (listed !== units)
+      throw new MillraceError(
+        'file_unusable',
+        `${path} has ${listed} of ${units} inputs: what is missing was not replayed. Remove ${this.folder} to start over`,
+      );
   }
 
   async save(state: State): Promise<void> {

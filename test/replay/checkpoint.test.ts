@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Checkpoint } from '../../src/replay/checkpoint.ts';
@@ -46,6 +46,12 @@ test('killed while it listed what there is, a replay begins when it is resumed',
   await next.close(false);
 });
 
+test.each([1, 2])('killed after %i steps, a resumed replay has nothing left to read', async (steps) => {
+  const resumed = await Checkpoint.open(await killedAfter(steps), { ...order('first'), resume: true });
+  expect(await Array.fromAsync(resumed.units(0))).toEqual([]);
+  await resumed.close(false);
+});
+
 test.each([3, 4])(
   'killed after %i steps, a replay of everything is not begun again by --resume',
   async (steps) => {
@@ -53,3 +59,27 @@ test.each([3, 4])(
     await expect(resuming).rejects.toThrow('nothing to resume');
   },
 );
+
+test('a list of inputs that lacks some is an error, not the end of the replay', async () => {
+  const folder = join(await temporaryFolder(), 'state');
+  const units = [1, 2, 3].map((n) => ({ kind: 'unreadable', where: `input-${n}`, reason: 'made up' }));
+  const list = async function* () {
+    yield* units;
+  } as unknown as typeof nothing;
+  await (await Checkpoint.open(folder, { ...order('first'), list })).close(true);
+  const resumed = async (): Promise<unknown[]> => {
+    const checkpoint = await Checkpoint.open(folder, { ...order('first'), resume: true });
+    try {
+      return await Array.fromAsync(checkpoint.units(1));
+    } finally {
+      await checkpoint.close(true);
+    }
+  };
+  expect(await resumed()).toEqual(units.slice(1));
+  const file = join(folder, 'units.ndjson');
+  const whole = readFileSync(file, 'utf8');
+  for (const length of [whole.length - 1, whole.lastIndexOf('{')]) {
+    truncateSync(file, length);
+    await expect(resumed()).rejects.toMatchObject({ code: 'file_unusable' });
+  }
+});
