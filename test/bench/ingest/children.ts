@@ -34,11 +34,11 @@ export class Load {
     await this.#ask({ op: 'make', count, size });
   }
 
-  /** @throws Error when any answer is not a 2xx */
-  async run(order: Exclude<LoadOrder, { op: 'make' }>): Promise<LoadResult> {
+  /** @throws Error when any answer has another status than `accepted` */
+  async run(order: Exclude<LoadOrder, { op: 'make' }>, accepted = '202'): Promise<LoadResult> {
     const result = (await this.#ask(order)) as LoadResult;
-    const others = Object.keys(result.statuses).filter((status) => !status.startsWith('2'));
-    if (others.length > 0) throw new Error(`not only 2xx: ${JSON.stringify(result.statuses)}`);
+    const others = Object.keys(result.statuses).filter((status) => status !== accepted);
+    if (others.length > 0) throw new Error(`not only ${accepted}: ${JSON.stringify(result.statuses)}`);
     return result;
   }
 
@@ -76,6 +76,7 @@ export interface ReceiverOptions {
 
 /** The whole receiver, as its operator would start it: `millrace serve`, with a files sink. */
 export class ReceiverProcess extends ServeProcess implements Server {
+  readonly accepted = '202';
   readonly #folder: string;
 
   private constructor(folder: string, { config, env, args, main, profile }: ReceiverOptions) {

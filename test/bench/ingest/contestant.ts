@@ -6,6 +6,8 @@ import type { LoadResult } from './load-child.ts';
 export interface Server {
   readonly pid: number;
   readonly port: number;
+  /** Status of its answer to an event that it has accepted. */
+  readonly accepted: string;
   /** Resolves when all that it has accepted is where it belongs. */
   untilDelivered(): Promise<void>;
   /** Ends it in order. */
@@ -46,7 +48,7 @@ export class Contestant {
   readonly #load: Load;
   readonly #connections: number;
   server: Server;
-  /** Answers 2xx so far. */
+  /** Events that it has accepted so far. */
   accepted = 0;
 
   private constructor(start: () => Promise<Server>, server: Server, load: Load, connections: number) {
@@ -86,9 +88,10 @@ export class Contestant {
   }
 
   async #run(order: { op: 'flood' } | { op: 'pace'; rate: number }): Promise<LoadResult> {
-    const to = { port: this.server.port, connections: this.#connections };
-    const result = await this.#load.run({ ...order, ...to });
-    this.accepted += Object.values(result.statuses).reduce((sum, count) => sum + count, 0);
+    const { port, accepted } = this.server;
+    const to = { port, connections: this.#connections };
+    const result = await this.#load.run({ ...order, ...to }, accepted);
+    this.accepted += result.statuses[accepted] ?? 0;
     await this.server.untilDelivered();
     return result;
   }

@@ -219,7 +219,7 @@ class Ingest {
   async #rivals(): Promise<Readonly<Record<string, Contestant>>> {
     const rivals: Record<string, Contestant> = {};
     const { rivals: handlers, products } = this.#flags;
-    for (const name of [...(handlers ? RIVALS : RIVALS.slice(0, 1)), ...(products ? PRODUCTS : [])]) {
+    for (const name of [...(handlers ? RIVALS : (['express'] as const)), ...(products ? PRODUCTS : [])]) {
       const lack = lackOf(name);
       if (lack === null)
         rivals[name] = await Contestant.start(

@@ -51,7 +51,7 @@ input:
   http_server:
     address: "127.0.0.1:${port}"
     path: ${PATH}
-    sync_response: { status: '\${! meta("status").or("202") }' }
+    sync_response: { status: '\${! meta("status") }' }
   processors:
     - mapping: |
         let signed = meta("Webhook-Id") + "." + meta("Webhook-Timestamp") + "." + content().string()

@@ -11,26 +11,32 @@ import type { BenchContext } from '../bench.ts';
 import type { Kept, Server } from '../ingest/contestant.ts';
 import { PATH } from './vf.ts';
 
-/** Programs that a rival needs. `vf`: verifies, parses, checks ids, appends with an fdatasync before the answer, and nothing else. */
-const NEEDED = {
-  express: [],
-  'express-vf': [],
-  'node-vf': [],
+/** `vf`: verifies, parses, checks ids and appends with an fdatasync before the answer, and nothing else. */
+export const RIVALS = ['express', 'express-vf', 'node-vf', 'go-vf'] as const;
+/** Programs of others. */
+export const PRODUCTS = ['svix-bridge', 'bento'] as const;
+type ProductName = (typeof PRODUCTS)[number];
+export type RivalName = (typeof RIVALS)[number] | ProductName;
+
+/** Statuses for a genuine and for a forged delivery; others are an error. */
+const ANSWERS: Readonly<Record<ProductName, { readonly accepted: string; readonly forged: number }>> = {
+  'svix-bridge': { accepted: '204', forged: 400 },
+  bento: { accepted: '200', forged: 401 },
+};
+
+function isProduct(name: RivalName): name is ProductName {
+  return name in ANSWERS;
+}
+
+/** Programs of rivals that need more than Node. */
+const NEEDED: Readonly<Partial<Record<RivalName, readonly string[]>>> = {
   'go-vf': ['go'],
   'svix-bridge': ['svix-bridge', 'redis-server'],
   bento: ['bento'],
-} as const;
-export type RivalName = keyof typeof NEEDED;
-/** Handlers of this folder. */
-export const RIVALS: readonly RivalName[] = ['express', 'express-vf', 'node-vf', 'go-vf'];
-export const PRODUCTS: readonly RivalName[] = ['svix-bridge', 'bento'];
-
-function isProduct(name: RivalName): boolean {
-  return PRODUCTS.includes(name);
-}
+};
 
 export function lackOf(name: RivalName): Lack {
-  return firstLack(...NEEDED[name].map((program) => lacksProgram(program)));
+  return firstLack(...(NEEDED[name] ?? []).map((program) => lacksProgram(program)));
 }
 
 /** A handler that is measured beside the receiver, a process of its own. */
@@ -78,6 +84,10 @@ export class Rival implements Server {
     return this.#child.pid ?? 0;
   }
 
+  get accepted(): string {
+    return isProduct(this.name) ? ANSWERS[this.name].accepted : '202';
+  }
+
   /** Only Bento delivers anything: until its file grows no more. */
   async untilDelivered(): Promise<void> {
     if (this.name !== 'bento') return;
@@ -107,7 +117,7 @@ export class Rival implements Server {
       },
       body: '{}',
     });
-    if (status !== 401 && status !== 400)
+    if (status !== (isProduct(this.name) ? ANSWERS[this.name].forged : 401))
       throw new Error(`${this.name} answered a forged delivery with ${status}`);
   }
 }
