@@ -13,7 +13,7 @@ import {
   writePieces,
 } from './durable.ts';
 import { Serial } from './serial.ts';
-import { lastEnd, lineBefore } from './tail.ts';
+import { endOfComplete, lineBefore, readTail } from './tail.ts';
 
 const LINE_BREAK = Buffer.from('\n');
 
@@ -60,26 +60,29 @@ export class AppendFile {
 
   /**
    * Opens a file of lines, or makes it.
-   * @param torn whether an incomplete last line, which a crash may leave, is cut off or gets a line break
+   * @param endOf where what counts ends, by the end of the file and its position: the rest is cut off; a last line that counts
+   * gets the line break that it lacks
    * @returns `cut`: number of bytes cut off
    * @throws NotFollowed, or the system's error
    */
   static async openLines(
     path: string,
     mode?: number,
-    torn: 'cut' | 'end' = 'cut',
+    endOf: (bytes: Buffer, from: number) => number = endOfComplete,
   ): Promise<{ file: AppendFile; cut: number }> {
     const handle = await openPlain(path, CREATE, mode);
     try {
       const { size } = await handle.stat();
       if (size === 0) await syncFolder(dirname(path));
-      const end = await lastEnd(handle, size);
-      const file = new AppendFile(path, torn === 'cut' ? end : size);
+      const { bytes, from } = await readTail(handle, size);
+      const end = endOf(bytes, from);
+      const file = new AppendFile(path, end);
       await file.#take(handle);
-      if (end < size && torn === 'end') await file.append(LINE_BREAK);
+      if (end < size) return { file, cut: await file.mend() };
+      if (size > 0 && !bytes.subarray(-1).equals(LINE_BREAK)) await file.append(LINE_BREAK);
       // Lines of a process that was killed before its sync are there, and a power cut can still lose them.
-      else if (end === size && size > 0) await handle.datasync();
-      return { file, cut: file.length < size ? await file.mend() : 0 };
+      else if (size > 0) await handle.datasync();
+      return { file, cut: 0 };
     } catch (error) {
       await handle.close();
       throw error;

@@ -112,8 +112,13 @@ export async function openPlain(path: string, flags: number, mode = 0o640): Prom
 
 /** The text of a small file; null when there is none. @throws the system's error */
 export function readIfThere(path: string): string | null {
+  return bytesIfThere(path)?.toString() ?? null;
+}
+
+/** The bytes of a file; null when it does not exist. */
+export function bytesIfThere(path: string): Buffer | null {
   try {
-    return readFileSync(path, 'utf8');
+    return readFileSync(path);
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return null;
     throw error;

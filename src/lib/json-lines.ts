@@ -1,20 +1,28 @@
 import { AppendFile } from './append-file.ts';
-import { OWNER_ONLY, readIfThere } from './durable.ts';
+import { bytesIfThere, OWNER_ONLY } from './durable.ts';
+import { isRecord } from './is-record.ts';
+import { jsonIn } from './parsed.ts';
+import { holeIn } from './tail.ts';
 
-/** The values of a file with one on each line; none when the file does not exist. */
+const LINE_FEED = 10;
+
+/** The objects of a file with one on each line; none when the file does not exist. @throws Error naming the line */
 export function readJsonLines<T>(path: string): T[] {
-  return jsonLinesOf(readIfThere(path) ?? '');
+  return jsonLinesOf(bytesIfThere(path) ?? Buffer.alloc(0));
 }
 
-/** The values of such a file's text. */
-export function jsonLinesOf<T>(text: string): T[] {
-  return text.split('\n').flatMap((line) => {
-    try {
-      return line === '' ? [] : [JSON.parse(line) as T];
-    } catch {
-      // Cut short by a crash, before the write was acknowledged.
-      return [];
-    }
+/**
+ * The objects in such a file's bytes.
+ * @param lineOf what the error calls a line
+ * @throws Error naming a line that is no object, except a last one that a crash has cut short
+ */
+export function jsonLinesOf<T>(bytes: Buffer, lineOf = 'line'): T[] {
+  const lines = bytes.toString('utf8', 0, endOfLines(bytes, 0)).split('\n');
+  return lines.flatMap((line, at) => {
+    if (line === '') return [];
+    const value = jsonIn(line);
+    if (isRecord(value)) return [value as T];
+    throw new Error(`${lineOf} ${at + 1} is damaged`);
   });
 }
 
@@ -25,11 +33,23 @@ export function appendJsonLine(path: string, value: object): Promise<void> {
 
 /** As `appendJsonLine`, for several lines at once, as texts without line breaks. */
 export async function appendLines(path: string, lines: readonly string[]): Promise<void> {
-  // A last line without its break is completed: it may have been read, and acted upon.
-  const { file } = await AppendFile.openLines(path, OWNER_ONLY, 'end');
+  const { file } = await AppendFile.openLines(path, OWNER_ONLY, endOfLines);
   try {
     await file.append(Buffer.from(lines.map((line) => `${line}\n`).join('')));
   } finally {
     await file.close();
   }
+}
+
+/**
+ * End of what counts: all, or before a last line that a crash has cut short, which was never acknowledged. One that lacks only its
+ * line break counts: an editor may have saved it.
+ * @param bytes of the file from `from`, with the whole last line
+ */
+function endOfLines(bytes: Buffer, from: number): number {
+  const start = bytes.lastIndexOf(LINE_FEED, -2) + 1;
+  const last = bytes.subarray(start);
+  const counts =
+    last.at(-1) === LINE_FEED ? holeIn(last, from + start) === -1 : isRecord(jsonIn(last.toString()));
+  return from + (counts ? bytes.length : start);
 }

@@ -6,12 +6,17 @@ const LINE_FEED = 10;
 /** Bytes that a disk writes at once. */
 const SECTOR = 512;
 
+/** The end of a file, with the whole last line. */
+export function readTail(handle: FileHandle, size: number): Promise<{ bytes: Buffer; from: number }> {
+  return readBack(handle, size, (tail) => tail.lastIndexOf(LINE_FEED, -2) !== -1);
+}
+
 /**
- * End of the complete lines: behind the last line break below `size`, and before a line with a sector that was never written; 0 when
- * there are none. Lines contain no NUL.
+ * End of the complete lines: behind the last line break, and before a line with a sector that was never written. Lines contain no NUL.
+ * @param bytes end of a file
+ * @param from their position in it
  */
-export async function lastEnd(handle: FileHandle, size: number): Promise<number> {
-  const { bytes, from } = await readBack(handle, size, (tail) => tail.includes(LINE_FEED));
+export function endOfComplete(bytes: Buffer, from: number): number {
   const end = bytes.lastIndexOf(LINE_FEED) + 1;
   const hole = holeIn(bytes.subarray(0, end), from);
   return from + (hole === -1 ? end : bytes.subarray(0, hole).lastIndexOf(LINE_FEED) + 1);

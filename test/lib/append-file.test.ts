@@ -161,18 +161,6 @@ test('a line of which a sector never came to the disk is cut off, with what foll
   }
 });
 
-test.each(['', 'one\n', 'one\ntwo'])(
-  'where it may have been read, an incomplete last line is ended: %j',
-  async (before) => {
-    const path = await newPath();
-    writeFileSync(path, before);
-    const { file, cut } = await AppendFile.openLines(path, 0o600, 'end');
-    const kept = before === 'one\ntwo' ? 'one\ntwo\n' : before;
-    expect([file.length, cut, readFileSync(path, 'utf8')]).toEqual([kept.length, 0, kept]);
-    await file.close();
-  },
-);
-
 test('after a failed sync nothing of that append counts, and the next one is on a new handle', async () => {
   const path = await newPath();
   const file = await created(path);

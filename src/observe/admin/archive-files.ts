@@ -6,7 +6,7 @@ import { isCompaction, parseManifestLine, type ManifestLine } from '../../core/a
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import { isMissing, openPlain, READ } from '../../lib/durable.ts';
-import { lastEnd, lineBefore } from '../../lib/tail.ts';
+import { endOfComplete, lineBefore, readTail } from '../../lib/tail.ts';
 import { wholeNumber } from './api.ts';
 import { answering } from './problem.ts';
 
@@ -90,7 +90,8 @@ async function readLines(path: string, before: number | null): Promise<Pick<File
   try {
     const { size } = await handle.stat();
     const files: ListedFile[] = [];
-    let at = await lastEnd(handle, Math.min(before ?? size, size));
+    const { bytes, from } = await readTail(handle, Math.min(before ?? size, size));
+    let at = endOfComplete(bytes, from);
     for (let n = 0, read = 0; at > 0 && n < MOST && read < MOST_BYTES; n += 1) {
       const line = await lineBefore(handle, at);
       at -= line.length + 1;

@@ -3,8 +3,9 @@ import { type Stats, statSync } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ErasedUser } from '../../core/erasure.ts';
-import { errorCode, makeFolder, OWNER_ONLY, readIfThere } from '../../lib/durable.ts';
-import { appendJsonLine, jsonLinesOf } from '../../lib/json-lines.ts';
+import { MillraceError, messageOf } from '../../core/errors.ts';
+import { bytesIfThere, errorCode, makeFolder, OWNER_ONLY, readIfThere } from '../../lib/durable.ts';
+import { appendJsonLine, jsonLinesOf, readJsonLines } from '../../lib/json-lines.ts';
 import { writeOnce } from '../../lib/new-file.ts';
 
 const KEY = 'key';
@@ -38,7 +39,8 @@ export function stampOf(folder: string): string {
 
 export function readList(folder: string): ErasedList {
   const stamp = stampOf(folder);
-  return listOf(readIfThere(join(folder, LIST)) ?? '', readIfThere(join(folder, KEY)), stamp);
+  const bytes = bytesIfThere(join(folder, LIST)) ?? Buffer.alloc(0);
+  return listOf(bytes, readIfThere(join(folder, KEY)), stamp);
 }
 
 /**
@@ -53,14 +55,23 @@ export async function readListAside(folder: string, known: string): Promise<Eras
     // Of the open file: a network file system may cache what it says of a name.
     const stamp = stampIn(await list.stat());
     if (stamp === known) return null;
-    const text = await list.readFile('utf8');
+    const bytes = await list.readFile();
     const key = await readFile(join(folder, KEY), 'utf8').catch((error: unknown) => {
       if (errorCode(error) === 'ENOENT') return null;
       throw error;
     });
-    return listOf(text, key, stamp);
+    return listOf(bytes, key, stamp);
   } finally {
     await list.close();
+  }
+}
+
+/** The lines of a file in an erasure folder. @throws MillraceError erasure_unreadable, naming file and line */
+export function erasureLines<T>(path: string): T[] {
+  try {
+    return readJsonLines<T>(path);
+  } catch (error) {
+    throw new MillraceError('erasure_unreadable', `${path}: ${messageOf(error)}`, { cause: error });
   }
 }
 
@@ -77,14 +88,14 @@ export async function makeKey(folder: string): Promise<KeyObject | null> {
 
 export const KEYLESS = `has no ${KEY}`;
 
-function listOf(text: string, keyText: string | null, stamp: string): ErasedList {
-  const entries = jsonLinesOf<Entry>(text);
-  if (entries.some(({ tag }: Partial<Entry>) => tag === undefined))
-    throw new Error(`${LIST} has a line without a tag: it is of another format`);
+function listOf(bytes: Buffer, keyText: string | null, stamp: string): ErasedList {
+  const entries = jsonLinesOf<Entry>(bytes, `${LIST}: line`);
+  if (entries.some(({ hash: hashed, tag }: Partial<Entry>) => hashed === undefined || tag === undefined))
+    throw new Error(`${LIST} has a line without a hash or a tag: it is of another format`);
   const key = keyIn(keyText);
   if (key === null && entries.length > 0)
     throw new Error(`${LIST} exists without its ${KEY}; restore that from a backup`);
-  return { entries, key, stamp, digest: hash('sha256', text) };
+  return { entries, key, stamp, digest: hash('sha256', bytes) };
 }
 
 function stampIn({ ino, size, mtimeMs }: Pick<Stats, 'ino' | 'size' | 'mtimeMs'>): string {

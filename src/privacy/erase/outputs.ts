@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { MillraceError } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import { makeFolder } from '../../lib/durable.ts';
-import { appendJsonLine, readJsonLines } from '../../lib/json-lines.ts';
+import { appendJsonLine } from '../../lib/json-lines.ts';
+import { erasureLines } from './erased-list.ts';
 
 /** In the erasure folder. A line can be removed by hand when its place is gone. */
 const OUTPUTS = 'outputs.jsonl';
@@ -15,7 +17,7 @@ interface Output {
 /** Notes places outside the config where tables of users will be written, so that erasures search them. */
 export async function noteOutputs(folder: string, places: readonly string[]): Promise<void> {
   const file = join(folder, OUTPUTS);
-  const known = new Set(readJsonLines<Output>(file).map(({ place }) => place));
+  const known = new Set(notedIn(file));
   for (const written of places) {
     const place = isStoreUrl(written) ? written : resolve(written);
     if (known.has(place)) continue;
@@ -24,11 +26,17 @@ export async function noteOutputs(folder: string, places: readonly string[]): Pr
   }
 }
 
-/** Noted places that are still there. */
+/** Noted places that are still there. @throws MillraceError erasure_unreadable */
 export function outputsOf(folder: string): string[] {
-  return readJsonLines<Output>(join(folder, OUTPUTS))
-    .map(({ place }) => place)
-    .filter(mayBeThere);
+  return notedIn(join(folder, OUTPUTS)).filter(mayBeThere);
+}
+
+function notedIn(file: string): string[] {
+  return erasureLines<Partial<Output>>(file).map(({ place }) => {
+    if (place === undefined)
+      throw new MillraceError('erasure_unreadable', `${file}: a line does not say which place it notes`);
+    return place;
+  });
 }
 
 /** Whether a place is there; true for a store, which is not asked. */

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import type { ErasedItem } from '../../core/erasure.ts';
 import type { IdSearch } from './id-search.ts';
 import { OWNER_ONLY } from '../../lib/durable.ts';
-import { appendJsonLine, readJsonLines } from '../../lib/json-lines.ts';
+import { appendJsonLine } from '../../lib/json-lines.ts';
 import { UNFINISHED, writeDurably } from '../../lib/new-file.ts';
+import { erasureLines } from './erased-list.ts';
 
 const FILE = 'progress.jsonl';
 
@@ -13,10 +14,10 @@ export class ProgressLog {
   readonly #folder: string;
   #items: ErasedItem[];
 
-  /** @param folder the erasure folder */
+  /** @param folder the erasure folder @throws MillraceError erasure_unreadable */
   constructor(folder: string) {
     this.#folder = folder;
-    this.#items = readJsonLines(join(folder, FILE));
+    this.#items = erasureLines(join(folder, FILE));
   }
 
   /** The last record of each item: an interrupted run records what the next one does. */

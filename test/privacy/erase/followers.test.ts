@@ -1,6 +1,15 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
@@ -139,12 +148,15 @@ test('a list that another process adds to is followed, and read again once it ca
   await until('the third', () => has('third'));
 });
 
-test('a list with a line of another format is refused', async () => {
+test('a list with a line of another format, or with a damaged one, is refused', async () => {
   const folder = await temporaryFolder();
   const users = ErasedUsers.open(folder);
   await block(users, 'first');
   const list = join(folder, 'erased.jsonl');
   const { tag: _, ...line } = JSON.parse(readFileSync(list, 'utf8')) as Record<string, unknown>;
+  const whole = readFileSync(list, 'utf8');
   appendFileSync(list, `${JSON.stringify(line)}\n`);
-  expect(() => ErasedUsers.open(folder)).toThrow('erased.jsonl has a line without a tag');
+  expect(() => ErasedUsers.open(folder)).toThrow('erased.jsonl has a line without a hash or a tag');
+  writeFileSync(list, `${whole.slice(0, 40)}\n${whole}`);
+  expect(() => ErasedUsers.open(folder)).toThrow('erased.jsonl: line 1 is damaged');
 });

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import type { ErasableStore, ErasureRun } from '../../../src/core/erasure.ts';
 import type { LogHead } from '../../../src/core/receipt.ts';
 import type { LocalErasures, LocalErasuresOptions } from '../../../src/privacy/erase/local-erasures.ts';
+import { noteOutputs, outputsOf } from '../../../src/privacy/erase/outputs.ts';
 import { type OpenedPlace, PlaceErasure } from '../../../src/privacy/erase/place-erasure.ts';
 import { openStore } from '../../../src/storage/open.ts';
 import { put } from '../../archive/store-archive.ts';
@@ -49,6 +50,29 @@ test('an erasure that has begun says so on disk before a store is searched, and 
   const finished = new Date(clock.now()).toISOString();
   const { receipts } = await erasures(folder, [store(() => undefined)], { clock }).run();
   expect(receipts).toMatchObject([{ begun_at: begun, finished_at: finished }]);
+});
+
+test('a damaged note of an output, and a damaged record of an earlier run, are errors that name them', async () => {
+  const folder = await temporaryFolder();
+  const outputs = join(folder, 'outputs.jsonl');
+  await noteOutputs(folder, [folder, join(folder, 'lake')]);
+  expect(outputsOf(folder)).toEqual([folder]);
+  const whole = readFileSync(outputs, 'utf8');
+  writeFileSync(outputs, whole.replace('"place"', '"pl'));
+  const damaged = {
+    code: 'erasure_unreadable',
+    message: expect.stringContaining(`${outputs}: line 1 is damaged`) as string,
+  };
+  expect(() => outputsOf(folder)).toThrow(expect.objectContaining(damaged));
+  await expect(noteOutputs(folder, ['elsewhere'])).rejects.toMatchObject(damaged);
+  writeFileSync(outputs, whole.replace('"place"', '"made_up"'));
+  expect(() => outputsOf(folder)).toThrow('does not say which place');
+  const progress = join(folder, 'progress.jsonl');
+  writeFileSync(progress, '{"store":"made-\n{}\n');
+  await erasures(folder).request(SUBJECT, true);
+  await expect(erasures(folder, [store(() => undefined)]).run()).rejects.toThrow(
+    `${progress}: line 1 is damaged`,
+  );
 });
 
 test('a request that lacks something is an error that names it and no user, not one that is never due', async () => {
