@@ -11,16 +11,23 @@ import { type ExportStep, exportStep, standingIn } from './export-step.ts';
 import type { WrittenFile } from './outputs.ts';
 import { type ExportTarget, notIn } from './export-target.ts';
 
-/** A file of rows in the folder of its table, or of a day of it. */
-const ROWS = /^[^_/][^/]*\/(?:[^/]+\/)*part-\d{6}(?:-\d+)?\.[^/]+$/;
+/** A file of rows in the folder of its table, or of a day of it, with the number of its step. */
+const ROWS = /^[^_/][^/]*\/(?:[^/]+\/)*part-(\d{6})(?:-\d+)?\.[^/]+$/;
 
-/** @throws MillraceError usage when a log of steps is missing: all rows would be there a second time */
-async function refuseFiles({ store, url }: ExportTarget, signal: AbortSignal): Promise<void> {
+/**
+ * @param steps number of steps in the log
+ * @throws MillraceError usage when the log, or its end, is missing: its rows would be there a second time
+ */
+async function refuseLaterFiles(
+  { store, url }: ExportTarget,
+  steps: number,
+  signal: AbortSignal,
+): Promise<void> {
   for await (const { key } of store.list('', signal))
-    if (ROWS.test(key))
+    if (Number(ROWS.exec(key)?.[1] ?? 0) > steps)
       throw new MillraceError(
         'usage',
-        `${url} has files of rows, such as ${key}, and no _export.jsonl: put it back, or name another folder`,
+        `${url} has files of rows, such as ${key}, that _export.jsonl does not list: put all of it back, or name another folder`,
       );
 }
 
@@ -79,11 +86,9 @@ export class StepLog {
         otherwise: `${describe(read.found ?? {})}; name another folder`,
       });
       const id = read.id ?? randomUUID();
-      if (read.found === null) {
-        await options.tablesOf('')?.check([]);
-        await refuseFiles(target, options.signal);
-        await target.append({ export: terms, id }, 0);
-      }
+      if (read.found === null) await options.tablesOf('')?.check([]);
+      await refuseLaterFiles(target, read.steps.length, options.signal);
+      if (read.found === null) await target.append({ export: terms, id }, 0);
       const log = new StepLog(target, options, read.steps, id);
       await log.#tables?.check(read.steps);
       await log.#resume();
@@ -212,6 +217,8 @@ export async function readStepLog(lines: AsyncIterable<string>) {
       const value = jsonIn(line);
       if (begun === null) begun = first.parse(value);
       else steps.push(exportStep.parse(value));
+      const { step = steps.length } = steps.at(-1) ?? {};
+      if (step !== steps.length) throw new Error(`step ${steps.length} is missing`);
     }
   } catch (error) {
     const detail =

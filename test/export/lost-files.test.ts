@@ -1,4 +1,4 @@
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { millrace } from '../support/millrace.ts';
@@ -52,6 +52,27 @@ describe('files of an export that are gone', () => {
       rmSync(join(out, 'meals'), { recursive: true });
       rmSync(join(out, 'meal_items'), { recursive: true });
       expect(await run()).toMatchObject({ rows: { meals: 12 } });
+    },
+  );
+
+  it.each(['ndjson', 'parquet', 'delta'] as const)(
+    '%s: a step that the list has lost is an error, not one that is made a second time',
+    async (format) => {
+      const { path, out, files } = await twoSteps(format);
+      const list = join(out, '_export.jsonl');
+      const [terms, ...steps] = readFileSync(list, 'utf8').trimEnd().split('\n');
+      const args = ['export', path, '--out', out, '--table', 'meals', '--format', format];
+      const damage: [kept: string[], code: number, says: string][] = [
+        [steps.slice(1), 1, 'step 1 is missing'],
+        [steps.slice(0, 1), 2, 'that _export.jsonl does not list'],
+        [[], 2, 'that _export.jsonl does not list'],
+      ];
+      for (const [kept, ends, says] of damage) {
+        writeFileSync(list, `${[terms, ...kept].join('\n')}\n`);
+        const { code, stderr } = await millrace(args);
+        expect([code, stderr]).toEqual([ends, expect.stringContaining(says)]);
+        expect(filesBelow(out, /^meals\/.*part-00000\d\./)).toEqual(files);
+      }
     },
   );
 
