@@ -74,13 +74,24 @@ export async function makeOutput<T extends Made>(target: OutputTarget, make: Mak
   );
 }
 
-/** Text of a file in a store; null until all files of the kind were uploaded. */
+/**
+ * Text of a file in a store; null until all files of the kind were uploaded.
+ * @throws MillraceError rows_missing when one of these is gone
+ */
 export async function textPut(target: OutputTarget, file: string): Promise<string | null> {
   const { out, work = workFolderFor(out), storage, kind, signal } = target;
   if (!isStoreUrl(out) || readState(work, STATE) !== null) return null;
   return withStore(out, storage, async (store) => {
-    const isWhole = (await store.head(keyOf(kind, 'files'), signal)) !== null;
-    return isWhole ? (await readWhole(store, file, signal)).toString() : null;
+    const list = keyOf(kind, 'files');
+    if ((await store.head(list, signal)) === null) return null;
+    const put = JSON.parse((await readWhole(store, list, signal)).toString()) as Pick<
+      CompleteFiles<Made>,
+      'files'
+    >;
+    for (const { file: name } of put.files)
+      if ((await store.head(name, signal)) === null)
+        throw new MillraceError('rows_missing', `${out}/${name} is not there, and ${list} names it`);
+    return (await readWhole(store, file, signal)).toString();
   });
 }
 

@@ -5,6 +5,7 @@ import type { Command } from 'commander';
 import { Checkpoint, FOLDER } from '../../history/backfill/checkpoint.ts';
 import { type PulledSummary, runTrigger } from '../../history/backfill/have-pulled.ts';
 import {
+  checkFiles,
   isFinished,
   OUTCOMES,
   outcomesIn,
@@ -158,14 +159,16 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
   }
 }
 
-/** A Kubernetes Job repeats its command with --resume also after it was complete. */
+/** A Kubernetes Job repeats its command with --resume also after it was complete. @throws MillraceError rows_missing */
 async function isComplete({ out, ...named }: BackfillFlags, target: OutputTarget): Promise<boolean> {
   if (isStoreUrl(out)) {
     const text = await textPut(target, OUTCOMES);
     return text !== null && isFinished(parseOutcomes(text), named);
   }
   const outcomes = Checkpoint.planOf(out) === null ? outcomesIn(out) : null;
-  return outcomes !== null && isFinished(outcomes, named);
+  if (outcomes === null || !isFinished(outcomes, named)) return false;
+  await checkFiles(out, outcomes);
+  return true;
 }
 
 /** Removes the state that a killed run was about to remove. */

@@ -12,13 +12,14 @@ import {
   filesOf,
   lineOf,
   OUTCOMES,
+  PULLS,
   rowsOf,
   type Kept,
   type Outcome,
   type Result,
 } from './outcomes.ts';
 import { pullKeyOf, tasksOf, type BackfillPlan } from './plan.ts';
-import { PULLS, wholePulls, type Settling } from './whole-pulls.ts';
+import { wholePulls, type Settling } from './whole-pulls.ts';
 
 /**
  * Joins the tasks' rows in the order of the plan, whatever the order in which the tasks were done. A file gets its name once it is

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { MillraceError } from '../../core/errors.ts';
-import { errorCode, readPlain } from '../../lib/durable.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { cutLines } from '../../lib/lines.ts';
 import { readState, writeState } from '../../lib/work-folder.ts';
@@ -10,6 +9,7 @@ import {
   countRows,
   filesOf,
   outcomesIn,
+  readIfAny,
   type Kept,
   type Outcome,
   type Result,
@@ -155,12 +155,4 @@ async function copyRows(
 function* ownersOfLines(pieces: readonly Piece[]): Generator<Owner | null, null> {
   for (const { rows, owner } of pieces) for (let row = 0; row < rows; row += 1) yield owner;
   return null;
-}
-
-async function* readIfAny(path: string): AsyncGenerator<Buffer> {
-  try {
-    yield* readPlain(path);
-  } catch (error) {
-    if (errorCode(error) !== 'ENOENT') throw error;
-  }
 }

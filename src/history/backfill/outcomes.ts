@@ -1,11 +1,13 @@
 import type { Without } from './checkpoint.ts';
 import { resourcesIn, tablesIn, type BackfillPlan } from './plan.ts';
 import type { TaskResult } from './fetch-task.ts';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { isRecord } from '../../lib/is-record.ts';
 import { ERASED_USER } from '../../core/erasure.ts';
 import { MillraceError } from '../../core/errors.ts';
-import { readIfThere } from '../../lib/durable.ts';
+import { errorCode, readIfThere, readPlain } from '../../lib/durable.ts';
+import { countLines } from '../../lib/lines.ts';
 
 /** The outcome of a resource of one user with one provider; a line of `_backfill.ndjson`, in which the rows are members. */
 export interface Outcome {
@@ -48,6 +50,9 @@ export function countRows(rows: Rows): number {
 /** File of the outcomes, written after the tables. */
 export const OUTCOMES = '_backfill.ndjson';
 
+/** File that names the pulls that are whole, written after the tables. */
+export const PULLS = '_pulls.ndjson';
+
 /** Rows kept from the files of an earlier run. */
 export interface Kept {
   /** Their name in the segments. */
@@ -64,15 +69,51 @@ export interface Fetches {
   readonly isErased: (user: string) => boolean;
 }
 
-/** @throws MillraceError usage when the files in the output folder have users, providers or days that the run does not fetch */
+/**
+ * @throws MillraceError usage when the files in the output folder have users, providers or days that the run does not fetch, or do not
+ * say whose rows they have
+ */
 export function refuseLoss(output: string, fetches: Fetches): void {
-  const lost = lossIn(outcomesIn(output) ?? [], fetches);
+  const outcomes = outcomesIn(output);
+  const rows = filesOf(fetches.plan).map(({ name }) => join(output, `${name}.ndjson`));
+  const unknown = outcomes === null ? rows.find((path) => existsSync(path)) : undefined;
+  if (unknown !== undefined)
+    throw new MillraceError(
+      'usage',
+      `${unknown} is there, and ${OUTCOMES}, which says whose rows it has, is not: put it back, use another --out, or --replace`,
+    );
+  const lost = lossIn(outcomes ?? [], fetches);
   if (lost === null) return;
   throw new MillraceError(
     'usage',
     `${output} holds a finished backfill ${lost}, which this one does not fetch, and its files would be replaced; ` +
       'use another --out, or --replace',
   );
+}
+
+/** @throws MillraceError rows_missing when a file of a finished backfill is missing, or has fewer rows than its outcomes say */
+export async function checkFiles(output: string, outcomes: readonly Outcome[]): Promise<void> {
+  const missing = (path: string, has: string): MillraceError =>
+    new MillraceError('rows_missing', `${path} ${has}: fetch them again without --resume`);
+  if (!existsSync(join(output, PULLS))) throw missing(join(output, PULLS), 'is not there');
+  const wanted = new Map<string, number>();
+  for (const { rows } of outcomes)
+    for (const [column, count] of Object.entries(rows)) wanted.set(column, (wanted.get(column) ?? 0) + count);
+  for (const [column, count] of wanted) {
+    const path = join(output, `${column === 'rejects' ? '_rejects' : column}.ndjson`);
+    let lines = 0;
+    for await (const bytes of readIfAny(path)) lines += countLines(bytes);
+    if (lines < count) throw missing(path, `has ${lines} rows, and ${count} by ${OUTCOMES}`);
+  }
+}
+
+/** The bytes of a file; none when there is none. */
+export async function* readIfAny(path: string): AsyncGenerator<Buffer> {
+  try {
+    yield* readPlain(path);
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error;
+  }
 }
 
 /** Whether the files are complete, without failures, and have the days and users that are named. */

@@ -1,9 +1,6 @@
 import type { Outcome, Result } from './outcomes.ts';
 import { pullKeyOf, tasksOf, type BackfillPlan, type Task } from './plan.ts';
 
-/** Names the pulls that are whole; written after the tables. */
-export const PULLS = '_pulls.ndjson';
-
 /**
  * A pull that has all that the service had: every page of every window was read, and the service says that it had got everything
  * itself. An item of the range from before `began_at` that is not in the table's file is gone.

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Checkpoint } from '../../../src/history/backfill/checkpoint.ts';
@@ -36,6 +36,40 @@ test('a finished backfill is not replaced by one that fetches less', async () =>
   if (gone !== undefined) service.state.users.delete(gone);
   expect((await run('--all-users', ...asked)).code).toBe(0);
   expect(usersIn().has(b)).toBe(false);
+});
+
+test('a finished backfill of which something is gone is neither complete nor a folder without rows', async () => {
+  const service = await sandbox({ users: 3 });
+  const out = await temporaryFolder();
+  const range = ['--all-users', '--since', '2026-01-01', '--until', '2026-01-09'];
+  const run = (...args: string[]) => backfill(service, out, ...range, ...args);
+  expect((await run()).code).toBe(0);
+  const said = async (...args: string[]): Promise<[number | null, string]> => {
+    const { code, stderr } = await run(...args);
+    return [code, stderr];
+  };
+  expect(await said('--resume')).toEqual([0, expect.stringContaining('nothing to resume')]);
+  const damage: [file: string, keep: (text: string) => string | null, says: string][] = [
+    ['meals.ndjson', () => null, 'has 0 rows'],
+    ['meal_items.ndjson', (text) => text.slice(0, -100), 'has '],
+    ['_pulls.ndjson', () => null, 'is not there'],
+  ];
+  for (const [file, keep, says] of damage) {
+    const [path, whole] = [join(out, file), readFileSync(join(out, file), 'utf8')];
+    const kept = keep(whole);
+    if (kept === null) rmSync(path);
+    else writeFileSync(path, kept);
+    expect(await said('--resume')).toEqual([1, expect.stringContaining(`${path} ${says}`) as string]);
+    writeFileSync(path, whole);
+  }
+  // Its rows of a user who fails now would be lost: which these are is not known.
+  rmSync(join(out, '_backfill.ndjson'));
+  const meals = readFileSync(join(out, 'meals.ndjson'));
+  for (const args of [[], ['--resume']])
+    expect(await said(...args)).toEqual([2, expect.stringContaining('put it back')]);
+  expect(readFileSync(join(out, 'meals.ndjson'))).toEqual(meals);
+  expect((await run('--replace')).code).toBe(0);
+  expect(await said('--resume')).toEqual([0, expect.stringContaining('nothing to resume')]);
 });
 
 test('the receiver shows how many requests a finished backfill has sent', async () => {

@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, it, onTestFinished, vi } from 'vitest';
-import { readWhole } from '../../../src/core/objects.ts';
+import { readWhole, removePermanently } from '../../../src/core/objects.ts';
 import { openStore } from '../../../src/storage/open.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { millrace } from '../../support/millrace.ts';
@@ -36,7 +36,7 @@ describeOnStores(
         for await (const { key } of store.list('')) found[key] = (await readWhole(store, key)).toString();
         return found;
       };
-      return { url, objects, work: await temporaryFolder() };
+      return { url, store, objects, work: await temporaryFolder() };
     }
 
     it('pull: the files of a folder, once, wherever it was ended', async () => {
@@ -78,7 +78,7 @@ describeOnStores(
       const cwd = await temporaryFolder();
       const plan = ['--all-users', '--since', '2026-01-01', '--until', '2026-12-31', ...LOADED];
       await millrace(['backfill', ...plan, '--out', cwd], { env, cwd });
-      const { url, objects, work } = await place();
+      const { url, store, objects, work } = await place();
       const backfill = (folder: string, ...args: string[]) =>
         millrace(['backfill', '--out', url, '--work', folder, ...args], { env, cwd });
       proxy.inject(({ method, url: path }) =>
@@ -97,6 +97,9 @@ describeOnStores(
       // A Job that repeats its command has nothing left to do, as in a folder.
       const done = await backfill(work, '--resume');
       expect([done.code, done.stderr]).toEqual([0, expect.stringContaining('is complete')]);
+      await removePermanently(store, ['meals.ndjson'], AbortSignal.timeout(10_000));
+      const lost = await backfill(work, '--resume');
+      expect([lost.code, lost.stderr]).toEqual([1, expect.stringContaining('/meals.ndjson is not there')]);
     });
     // The commands find the others by their configs, and this one by variables.
   },
