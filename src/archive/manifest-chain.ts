@@ -8,6 +8,7 @@ import { CHAIN_START, hashLine, type ChainTip } from '../lib/chained-log.ts';
 import { Serial } from '../lib/serial.ts';
 import { ChainSegments, type StoredSegment } from './chain-segments.ts';
 import { KeptSegments, type Pending } from './kept-segments.ts';
+import { headNoted } from './manifest-writer.ts';
 
 /** Most lines of one segment; one call may add more. */
 const MOST_LINES = 1000;
@@ -217,7 +218,7 @@ export class ManifestChain {
   /** Reports a noted head that the chain no longer holds. */
   async #findLostHead(chain: readonly StoredSegment[]): Promise<void> {
     const { log, proof } = this.#options;
-    const noted = (await proof?.())?.heads.of(this.root) ?? null;
+    const noted = headNoted(await proof?.(), this.root, log);
     if (noted === null || noted.head === this.#tip.hash) return;
     // Segments after it may have been put without a note, because of a kill or a failure.
     for (const segment of chain.toReversed())

@@ -46,9 +46,9 @@ export class ManifestWriter {
    */
   repair(sink?: string): Promise<void> {
     return this.#exclusively(async (file, proof) => {
+      const lost = await this.#lostHead(file, proof);
       if (sink !== undefined) await proof?.heads.noteWriter(this.#root, { sink });
       const { length: bytes } = file;
-      const lost = await this.#lostHead(file, proof);
       if (bytes > 0) await this.#note(proof, { head: hashLine(await file.lineBefore(bytes)), bytes }, lost);
     });
   }
@@ -79,15 +79,7 @@ export class ManifestWriter {
 
   /** The noted head, when the manifest no longer holds it. */
   async #lostHead(file: AppendFile, proof: Proof | undefined): Promise<ManifestHead | null> {
-    let noted: ManifestHead | null = null;
-    try {
-      noted = proof?.heads.of(this.#root) ?? null;
-    } catch (error) {
-      this.#log.error(
-        { file: this.path, error: messageOf(error) },
-        'the noted head of the manifest cannot be read',
-      );
-    }
+    const noted = headNoted(proof, this.#root, this.#log);
     if (noted === null) return null;
     const line = noted.bytes > file.length ? null : await file.lineBefore(noted.bytes);
     if (line !== null && hashLine(line) === noted.head) return null;
@@ -128,5 +120,15 @@ export class ManifestWriter {
         lock.release();
       }
     });
+  }
+}
+
+/** The head that is noted of an archive; null also when it cannot be read, which is logged. */
+export function headNoted(proof: Proof | undefined, root: string, log: SinkLog): ManifestHead | null {
+  try {
+    return proof?.heads.of(root) ?? null;
+  } catch (error) {
+    log.error({ archive: root, error: messageOf(error) }, 'the noted head of the manifest cannot be read');
+    return null;
   }
 }

@@ -71,7 +71,7 @@ export interface NotedHead extends ManifestHead {
 
 /** Heads of manifests, noted apart from them: a manifest that was replaced by an older copy lacks the last noted head. */
 export interface Heads {
-  /** The last noted head of the archive in this absolute folder; null without one. */
+  /** The last noted head of the archive in this absolute folder; null without one. @throws MillraceError proof_unusable for a forged one */
   of(root: string): ManifestHead | null;
   /**
    * Durable once it resolves. To be called under the manifest's lock.

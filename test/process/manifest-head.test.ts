@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Place, printing } from '../support/place.ts';
@@ -11,6 +11,10 @@ interface Shown {
   readonly head: string;
   readonly bytes: number;
   readonly lost: number;
+}
+
+function archiving(folder: string): object {
+  return { sinks: { archive: { type: 'files', path: join(folder, 'archive'), rotate: { bytes: '1KiB' } } } };
 }
 
 /** What `/readyz?verbose` says of the archive, once it says anything. */
@@ -26,9 +30,7 @@ function lastLineOf(manifest: string): { head: string; bytes: number } {
 }
 
 test('readiness and metrics show the head of the manifest; after an older one is restored they say so, and verifying too', async () => {
-  const place = await Place.make((folder) => ({
-    sinks: { archive: { type: 'files', path: join(folder, 'archive'), rotate: { bytes: '1KiB' } } },
-  }));
+  const place = await Place.make(archiving);
   const manifest = place.at('archive', '_manifest.jsonl');
   const first = await place.start();
   await first.send(8, 0, 'daily.data.meal.created');
@@ -54,4 +56,36 @@ test('readiness and metrics show the head of the manifest; after an older one is
     expect(await place.run('archive', 'verify', place.at('archive'), ...how)).toMatchObject(
       printing(4, 'head_missing'),
     );
+});
+
+test('a noted head that is not as it was signed is named until a person has removed it', async () => {
+  const place = await Place.make(archiving);
+  const first = await place.start();
+  await first.send(3, 0, 'daily.data.meal.created');
+  await first.stop();
+  const [name = ''] = readdirSync(place.at('erasure', 'heads'));
+  const note = place.at('erasure', 'heads', name);
+  writeFileSync(note, readFileSync(note, 'utf8').replace('"bytes":', '"bytes":1'));
+  const second = await place.start();
+  expect(second.stderr).toContain(`${name} is not as it was signed`);
+  await second.send(3, 3, 'daily.data.meal.created');
+  await second.stop();
+  const verify = ['archive', 'verify', place.at('archive')];
+  expect(await place.run(...verify)).toMatchObject(printing(4, `${name}.forged: head_forged`));
+  rmSync(`${note}.forged`);
+  expect(await place.run(...verify)).toMatchObject({ code: 0 });
+});
+
+test('a signing key that is gone is not made again where it has signed', async () => {
+  const place = await Place.make(archiving);
+  await (await place.start()).stop();
+  const [key, away] = [place.at('erasure', 'manifest.key'), place.at('away')];
+  renameSync(key, away);
+  await expect(place.start()).rejects.toThrow('manifest.key is not there');
+  renameSync(away, key);
+  const { stdout } = await place.run('keys', 'public');
+  renameSync(key, away);
+  place.edit((config) => Object.assign(config, { proof: { trust: [stdout.trim()] } }));
+  await (await place.start()).stop();
+  expect(await place.run('archive', 'verify', place.at('archive'))).toMatchObject({ code: 0 });
 });

@@ -1,5 +1,8 @@
+import { existsSync } from 'node:fs';
+import { rename } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { SEGMENTS } from '../../archive/segments.ts';
+import { MillraceError } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import type { Heads, ManifestHead, NotedArchive, NotedHead } from '../../core/proof.ts';
 import { CHAIN_START } from '../../lib/chained-log.ts';
@@ -21,13 +24,16 @@ interface Note extends ManifestHead {
 /** Of an archive without a line in its manifest. */
 const EMPTY = { head: CHAIN_START.hash, bytes: 0, lost: [] };
 
+/** Ends the name of a note that was not as it was signed when another took its place. */
+const ASIDE = '.forged';
+
 /** Heads that the manifest of an archive must contain. */
 export interface NotedHeads {
-  /** File of the note. */
+  /** File of the note; of a forged one, where there is one. */
   readonly path: string;
   /** Empty when nothing was noted. */
   readonly heads: readonly ManifestHead[];
-  /** True when the note is not as it was signed: then it says nothing. */
+  /** True when a note is not as it was signed: then it says nothing. */
   readonly forged: boolean;
 }
 
@@ -45,8 +51,13 @@ export class HeadFiles implements Heads {
   }
 
   of(root: string): ManifestHead | null {
-    // Read each time: another process may have noted a later head. Verifying reports a forged note; the next note replaces it.
-    const note = this.#valid(root);
+    // Read each time: another process may have noted a later head.
+    const note = this.#read(root);
+    if (note === 'forged')
+      throw new MillraceError(
+        'proof_unusable',
+        `${this.#path(root)} is not as it was signed, or its key is not trusted`,
+      );
     if (note === null || note.bytes === 0) return null;
     this.#known.set(root, { head: note.head, bytes: note.bytes, lost: note.lost.length });
     return note;
@@ -74,8 +85,10 @@ export class HeadFiles implements Heads {
   /** To be read before the manifest, which may get another line. */
   noted(root: string): NotedHeads {
     const note = this.#read(root);
+    const aside = `${this.#path(root)}${ASIDE}`;
     const heads = note === null || note === 'forged' ? [] : headsIn(note);
-    return { path: join(this.#folder, fileNameFor(root)), heads, forged: note === 'forged' };
+    if (existsSync(aside)) return { path: aside, heads, forged: true };
+    return { path: this.#path(root), heads, forged: note === 'forged' };
   }
 
   /** Those of the chains whose roots begin with `root`: each writer to a store has one. A forged note may be of any. */
@@ -107,6 +120,8 @@ export class HeadFiles implements Heads {
   async #write({ archive, head, bytes, lost, sinks = [], spools = [] }: Note): Promise<void> {
     const more = { ...(sinks.length > 0 ? { sinks } : {}), ...(spools.length > 0 ? { spools } : {}) };
     const note = { archive, head, bytes, lost, ...more };
+    // For verifications and erasures, until a person has removed it.
+    if (this.#read(archive) === 'forged') await rename(this.#path(archive), `${this.#path(archive)}${ASIDE}`);
     await this.#files.write('head', this.#folder, fileNameFor(archive), note);
   }
 
@@ -115,14 +130,19 @@ export class HeadFiles implements Heads {
     const names = reading(this.#folder, () => namesIn(this.#folder));
     return names.flatMap((name) => {
       const path = join(this.#folder, name);
+      if (name.endsWith(ASIDE)) return [[path, 'forged'] as [string, 'forged']];
       const note = /^[0-9a-f]{16}\.json$/.test(name) ? this.#files.read<Note>('head', path) : null;
       return note === null ? [] : [[path, note] as [string, Note | 'forged']];
     });
   }
 
   #read(root: string): Signed<Note> {
-    const note = this.#files.read<Note>('head', join(this.#folder, fileNameFor(root)));
+    const note = this.#files.read<Note>('head', this.#path(root));
     return note === null || note === 'forged' || note.archive === root ? note : 'forged';
+  }
+
+  #path(root: string): string {
+    return join(this.#folder, fileNameFor(root));
   }
 
   #valid(root: string): Note | null {

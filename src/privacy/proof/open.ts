@@ -1,4 +1,5 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { KeyLedger, NotedHead, OpenProof, Proof } from '../../core/proof.ts';
@@ -32,6 +33,7 @@ export interface ProofPlace {
 export function openProof(place: ProofPlace, known = new Map<string, NotedHead>()): OpenProof {
   let opened: Promise<Proof> | null = null;
   const open = async (): Promise<Proof> => {
+    refuseNewKey(place);
     const signer = await openSigner(keyFile(place));
     return { signer, ...partsOf(place, signer, known), logHead: () => logHeadIn(place.receipts.path) };
   };
@@ -42,6 +44,17 @@ export function openProof(place: ProofPlace, known = new Map<string, NotedHead>(
     });
     return opened;
   };
+}
+
+/** @throws MillraceError proof_unusable when the key is missing and has signed: with a new one, nothing before it would prove anything */
+function refuseNewKey(place: ProofPlace): void {
+  if (existsSync(keyFile(place))) return;
+  const [note] = partsOf(place, null).heads.forged();
+  if (note === undefined) return;
+  throw new MillraceError(
+    'proof_unusable',
+    `${keyFile(place)} is not there, and ${note} was signed with it: put it back, or go on with a new key by adding the note's signed_by to proof.trust`,
+  );
 }
 
 /** Null also when it cannot be read: an archive is written all the same. */
