@@ -2,14 +2,14 @@ import { chmodSync, closeSync, existsSync, lstatSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { makeFolder, OWNER_ONLY, syncFolderNow } from '../lib/durable.ts';
+import { errorCode, makeFolder, OWNER_ONLY, syncFolderNow } from '../lib/durable.ts';
 import { mend, type Recovery, type Repair } from './mend.ts';
 import { DATABASE, readOwner } from './owner.ts';
 import { finishReplacing, mendInPlace, replaceDatabase } from './replace-database.ts';
 import { DDL, expectedSchema, PAGE, schemaRows, VERSION, VERSION_BEFORE } from './schema.ts';
 import { hasJournalFiles, NOTE } from './second-note.ts';
 import { walBytesFor } from './space.ts';
-import { isDamage, sqliteCode } from './sqlite-errors.ts';
+import { isDamage } from './sqlite-errors.ts';
 import { defineRowHash, SUM_TRIGGERS, sumUp } from './sums.ts';
 
 interface OpenOptions {
@@ -186,7 +186,7 @@ function unwritable(folder: string, cause: unknown): MillraceError {
 
 function explain(error: unknown, folder: string, file: string): MillraceError {
   if (error instanceof MillraceError) return error;
-  const code = sqliteCode(error);
+  const code = errorCode(error);
   if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')) {
     const owner = readOwner(folder);
     const who = owner === null ? 'another process' : `process ${owner.pid}`;

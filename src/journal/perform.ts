@@ -1,7 +1,8 @@
 import { MillraceError, messageOf, type ErrorCode } from '../core/errors.ts';
+import { errorCode } from '../lib/durable.ts';
 import { perform, type Call, type Operation } from '../lib/remote.ts';
 import type { Repair } from './mend.ts';
-import { isDiskFull, sqliteCode } from './sqlite-errors.ts';
+import { isDiskFull } from './sqlite-errors.ts';
 import type { Store } from './store.ts';
 
 /** First message of the writer thread. */
@@ -46,7 +47,7 @@ export function answer(store: Store, call: Call): Reply {
     if (!READS.has(call.op) && call.op !== 'close') store.prepare();
     return { ok: true, value: perform(store, call) };
   } catch (error) {
-    const detail = error instanceof MillraceError ? error.detail : `${sqliteCode(error)} ${messageOf(error)}`;
+    const detail = error instanceof MillraceError ? error.detail : `${errorCode(error)} ${messageOf(error)}`;
     return { ok: false, code: codeOf(error, call.op), detail };
   }
 }
@@ -54,7 +55,7 @@ export function answer(store: Store, call: Call): Reply {
 function codeOf(error: unknown, op: string): Extract<Reply, { ok: false }>['code'] {
   if (isDiskFull(error)) return 'journal_full';
   // A damaged page that cannot be cleared is no danger to what is written after it.
-  const isClearing = op === 'maintain' && sqliteCode(error).startsWith('SQLITE_CORRUPT');
+  const isClearing = op === 'maintain' && errorCode(error).startsWith('SQLITE_CORRUPT');
   // After any other failed write the content of the files is unknown: the process must end and recover what was committed.
   return READS.has(op) || isClearing ? 'journal_unreadable' : 'journal_failed';
 }

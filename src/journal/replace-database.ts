@@ -1,10 +1,10 @@
 import { closeSync, existsSync, fstatSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { syncFolderNow } from '../lib/durable.ts';
+import { errorCode, syncFolderNow } from '../lib/durable.ts';
 import { DATABASE } from './owner.ts';
 import { DDL, expectedSchema, hashedColumns, PAGE, VERSION } from './schema.ts';
-import { isDamage, sqliteCode } from './sqlite-errors.ts';
+import { isDamage } from './sqlite-errors.ts';
 import { defineRowHash, sumUp } from './sums.ts';
 
 const NEW = `${DATABASE}.new`;
@@ -150,7 +150,7 @@ function insertIfValid(insert: Database.Statement, row: readonly unknown[]): voi
   try {
     insert.run(...row);
   } catch (error) {
-    if (!sqliteCode(error).startsWith('SQLITE_CONSTRAINT')) throw error;
+    if (!errorCode(error).startsWith('SQLITE_CONSTRAINT')) throw error;
   }
 }
 

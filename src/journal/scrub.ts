@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import { sqliteCode } from './sqlite-errors.ts';
+import { errorCode } from '../lib/durable.ts';
 import type { Transactions } from './transactions.ts';
 
 /** A database up to this size is rebuilt in a few seconds, which senders do not notice. */
@@ -55,7 +55,7 @@ export class Scrubber {
       this.#db.exec('VACUUM');
       return true;
     } catch (error) {
-      if (sqliteCode(error) === 'SQLITE_FULL') return false;
+      if (errorCode(error) === 'SQLITE_FULL') return false;
       throw error;
     }
   }

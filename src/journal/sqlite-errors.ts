@@ -1,15 +1,11 @@
 import { accessSync, constants } from 'node:fs';
 import { MillraceError } from '../core/errors.ts';
-
-/** SQLite's symbolic result code; empty for any other error. */
-export function sqliteCode(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
-}
+import { errorCode } from '../lib/durable.ts';
 
 /** True for a state that passes: the disk is full, or the journal has reached its limit. */
 export function isDiskFull(error: unknown): boolean {
   return (
-    sqliteCode(error) === 'SQLITE_FULL' || (error instanceof MillraceError && error.code === 'journal_full')
+    errorCode(error) === 'SQLITE_FULL' || (error instanceof MillraceError && error.code === 'journal_full')
   );
 }
 
@@ -19,7 +15,7 @@ const NOT_DAMAGE =
 
 /** True when an error says that the database's file is not what SQLite wrote. */
 export function isDamage(error: unknown, file: string): boolean {
-  const code = sqliteCode(error);
+  const code = errorCode(error);
   if (!code.startsWith('SQLITE_') || NOT_DAMAGE.test(code)) return false;
   if (!code.startsWith('SQLITE_READONLY')) return true;
   // A damaged header may say that the file is read-only.
