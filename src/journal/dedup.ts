@@ -23,11 +23,10 @@ export type DedupResult = 'new' | 'repeated' | 'reused';
  * Methods that write run inside a transaction; memory follows when it is committed.
  */
 export class SeenIds {
-  readonly #base: Pick<StoreBase, 'db' | 'transactions'>;
+  readonly #base: Pick<StoreBase, 'transactions' | 'checkpoints'>;
   readonly #insertRecent;
   readonly #deleteRecent;
   readonly #shortenRecent;
-  readonly #upsertSavedUpTo;
   readonly #sealed: SealedIds;
   /** Oldest first. */
   #recent = new Map<string, Known>();
@@ -48,7 +47,7 @@ export class SeenIds {
    * @param window milliseconds an id is remembered
    * @param generationSize ids that a generation holds before it is sealed
    */
-  constructor(base: Pick<StoreBase, 'db' | 'transactions'>, window: number, generationSize: number) {
+  constructor(base: Omit<StoreBase, 'events'>, window: number, generationSize: number) {
     const { db } = base;
     this.#base = base;
     this.#window = window;
@@ -56,13 +55,8 @@ export class SeenIds {
     this.#insertRecent = db.prepare('INSERT INTO recent_ids (n, hash, at) VALUES (?, ?, ?)');
     this.#deleteRecent = db.prepare('DELETE FROM recent_ids WHERE n = ?');
     this.#shortenRecent = db.prepare('UPDATE recent_ids SET hash = ? WHERE n = ?');
-    this.#upsertSavedUpTo = db.prepare(
-      `INSERT INTO checkpoints VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value
-       WHERE CAST(excluded.value AS INTEGER) > CAST(value AS INTEGER)`,
-    );
     this.#sealed = new SealedIds(base);
-    const saved = db.prepare('SELECT value FROM checkpoints WHERE key = ?').pluck();
-    this.#savedUpTo = Number(saved.get(SAVED_UP_TO) ?? 0);
+    this.#savedUpTo = Number(base.checkpoints.load(SAVED_UP_TO) ?? 0);
     for (const row of db.prepare('SELECT n, hash, at FROM recent_ids ORDER BY n').iterate()) {
       const { n, hash: entry, at } = row as { n: number; hash: Buffer; at: number };
       this.#nextRow = n + 1;
@@ -251,8 +245,9 @@ export class SeenIds {
   }
 
   #saveUpTo(seq: number): void {
-    this.#upsertSavedUpTo.run(SAVED_UP_TO, String(seq));
-    this.#base.transactions.afterCommit(() => (this.#savedUpTo = Math.max(seq, this.#savedUpTo)));
+    const { transactions, checkpoints } = this.#base;
+    if (seq > Number(checkpoints.load(SAVED_UP_TO) ?? -1)) checkpoints.save(SAVED_UP_TO, String(seq));
+    transactions.afterCommit(() => (this.#savedUpTo = Math.max(seq, this.#savedUpTo)));
   }
 }
 

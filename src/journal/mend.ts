@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type Database from 'better-sqlite3';
 import { MillraceError } from '../core/errors.ts';
 import { toRouteRecordJson, type RouteRecord } from '../core/route-record.ts';
+import { Checkpoints } from './checkpoints.ts';
 import { SAVED_UP_TO } from './dedup.ts';
 import { SEGMENTS, type KnownSegments } from './events.ts';
 import { ROUTES } from './route-records.ts';
@@ -35,14 +36,15 @@ const AHEAD = ['settled_ahead', 'died_ahead'] as const;
 export function mend(db: Database.Database, folder: string, recovery?: Recovery): Repair[] {
   const read = readSecondNote(folder);
   const note = read === 'damaged' ? null : read;
+  const checkpoints = new Checkpoints(db);
   const wrong = wrongSums(db);
   const repairs: Repair[] = [];
   const say = (what: Repair['what'], detail: string, n = 0): void => void repairs.push({ what, n, detail });
   if (read === 'damaged') say('note', `${join(folder, NOTE)} was damaged, and is written again`);
-  if (isIn(wrong, 'cursors', 'checkpoints') || isOlder(db, note)) {
+  if (isIn(wrong, 'cursors', 'checkpoints') || isOlder(checkpoints, note)) {
     say('database', restoreState(db, folder, note, wrong, recovery));
     // Hashes of ids say nothing without their key.
-    if (checkpoint(db, DROP_KEY) === null && db.prepare('DELETE FROM dropped_letters').run().changes > 0)
+    if (checkpoints.load(DROP_KEY) === null && db.prepare('DELETE FROM dropped_letters').run().changes > 0)
       say('database', 'the key of dropped events is lost: reconcile no longer knows which a person dropped');
   }
   if (isIn(wrong, ...AHEAD)) {
@@ -51,7 +53,7 @@ export function mend(db: Database.Database, folder: string, recovery?: Recovery)
   }
   if (wrong.has('generations') || hasBadIds(db)) {
     for (const table of ['recent_ids', 'sealed_ids', 'generations']) db.exec(`DELETE FROM ${table}`);
-    db.prepare('DELETE FROM checkpoints WHERE key = ?').run(SAVED_UP_TO);
+    checkpoints.remove(SAVED_UP_TO);
     say('database', 'ids of earlier events were damaged: a repeated event may be forwarded again');
   }
   for (const table of ['quarantine', 'dead_letters'] as const)
@@ -71,13 +73,8 @@ function isIn(wrong: ReadonlyMap<Summed, WrongSum>, ...names: readonly Summed[])
 }
 
 /** True when the database has lost its newest transactions: the note was written after one that it lacks. */
-function isOlder(db: Database.Database, note: SecondNote | null): boolean {
-  return note !== null && note.number > Number(checkpoint(db, NOTE_NUMBER) ?? 0);
-}
-
-function checkpoint(db: Database.Database, key: string): string | null {
-  const value = db.prepare('SELECT value FROM checkpoints WHERE key = ?').pluck().get(key);
-  return typeof value === 'string' ? value : null;
+function isOlder(checkpoints: Checkpoints, note: SecondNote | null): boolean {
+  return note !== null && note.number > Number(checkpoints.load(NOTE_NUMBER) ?? 0);
 }
 
 /** Restores cursors and checkpoints. @returns what was done, in words */
@@ -89,10 +86,11 @@ function restoreState(
   recovery: Recovery | undefined,
 ): string {
   if (note === null) return recoverState(db, folder, recovery);
+  const checkpoints = new Checkpoints(db);
   const rows = db.prepare('SELECT sink, seq FROM cursors').raw().all() as [string, number][];
   const own = new Map(wrong.has('cursors') ? [] : rows);
   // Sinks that only the database has were opened after the note, unless the database is older.
-  const more = isOlder(db, note)
+  const more = isOlder(checkpoints, note)
     ? []
     : [...own].filter(([sink]) => !note.cursors.some(([name]) => name === sink));
   const cursors = note.cursors.map(([sink, seq]) => [sink, Math.min(seq, own.get(sink) ?? seq)] as const);
@@ -100,11 +98,10 @@ function restoreState(
   const insert = db.prepare('INSERT INTO cursors VALUES (?, ?)');
   for (const cursor of [...cursors, ...more]) insert.run(...cursor);
   // The database's own position belongs to its own counts.
-  const position = wrong.has('checkpoints') ? null : checkpoint(db, SEGMENTS);
+  const position = wrong.has('checkpoints') ? null : checkpoints.load(SEGMENTS);
   if (wrong.has('checkpoints')) db.exec('DELETE FROM checkpoints');
-  const save = db.prepare('INSERT OR REPLACE INTO checkpoints VALUES (?, ?)');
   for (const [key, value] of note.checkpoints)
-    save.run(key, key === SEGMENTS && position !== null ? withSegmentsOf(position, value) : value);
+    checkpoints.save(key, key === SEGMENTS && position !== null ? withSegmentsOf(position, value) : value);
   const at = new Date(note.writtenAt).toISOString();
   return `cursors and routes were damaged or missing, and are those of ${NOTE}, written ${at}: events sent since then are sent again`;
 }
@@ -127,8 +124,7 @@ function recoverState(db: Database.Database, folder: string, recovery: Recovery 
   for (const table of ['cursors', 'checkpoints', 'hour_counts', ...AHEAD]) db.exec(`DELETE FROM ${table}`);
   const insert = db.prepare('INSERT INTO cursors VALUES (?, 0)');
   for (const sink of recovery.sinks) insert.run(sink);
-  const routes = JSON.stringify(toRouteRecordJson(recovery.routes));
-  db.prepare('INSERT INTO checkpoints VALUES (?, ?)').run(ROUTES, routes);
+  new Checkpoints(db).save(ROUTES, JSON.stringify(toRouteRecordJson(recovery.routes)));
   return 'cursors and routes were missing, and were set by millrace journal recover';
 }
 

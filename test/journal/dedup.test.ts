@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { Checkpoints } from '../../src/journal/checkpoints.ts';
 import { openDatabase } from '../../src/journal/database.ts';
 import { SeenIds, type DedupResult } from '../../src/journal/dedup.ts';
 import { possibleHashes, bodyHashOf, eventHashesOf } from '../../src/journal/identity.ts';
@@ -21,11 +22,12 @@ type Records = (readonly [id: EventHashes, seq: number, at: number])[];
 interface Tables {
   readonly db: Database.Database;
   readonly transactions: Transactions;
+  readonly checkpoints: Checkpoints;
 }
 
 function openTables(path: string): Tables {
   const { db } = openDatabase({ path, create: true });
-  return { db, transactions: new Transactions(db) };
+  return { db, transactions: new Transactions(db), checkpoints: new Checkpoints(db) };
 }
 
 /** As after a restart: what the tables do not have is found in the records. */

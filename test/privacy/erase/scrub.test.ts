@@ -75,7 +75,7 @@ test('where rebuilding would take too long, free pages are written over', async 
     events,
     scrubber: new Scrubber(db, transactions, NOTHING_LARGE),
     asideEntries: new AsideEntries(db),
-    seen: new SeenIds({ db, transactions }, 1e9, 1024),
+    seen: new SeenIds({ db, transactions, checkpoints }, 1e9, 1024),
     alone,
   });
   const taken = erase(eraser);
