@@ -27,7 +27,7 @@ export function committing(parts: CommitParts): (batch: readonly PendingEvent[])
     const started = clock.monotonic();
     try {
       const encoded = batchOf(batch, (bytes) => buffers.take(bytes));
-      const { answers, records } = await store.appendAndReturn(encoded, clock.now());
+      const { answers, records } = await store.append(encoded, clock.now());
       upkeep.noteRoom();
       buffers.give(Buffer.from(records.buffer));
       onCommit?.(batch.length, clock.monotonic() - started);

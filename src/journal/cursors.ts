@@ -58,7 +58,7 @@ export class Cursors {
 
   /** @returns the seq after which the sink continues; a new sink, or one that was removed, begins at the end */
   open(sink: string): number {
-    const end = this.#parts.events.lastSeq;
+    const end = this.#parts.events.log.lastSeq;
     this.#delivers = true;
     const before = this.#seqs.get(sink);
     if (before !== undefined && !this.#left.has(sink)) {
@@ -181,7 +181,11 @@ export class Cursors {
   /** Newest seq that neither a sink nor the log of receipts needs; 0 before a sink is open, as in a command that only looks. */
   settled(): number {
     if (!this.#delivers) return 0;
-    return Math.min(this.#parts.events.lastSeq, this.#receiptsUpTo, ...this.known().map(([, seq]) => seq));
+    return Math.min(
+      this.#parts.events.log.lastSeq,
+      this.#receiptsUpTo,
+      ...this.known().map(([, seq]) => seq),
+    );
   }
 
   /** The log of receipts has all entries up to this seq and needs the events behind it; Infinity: it needs none. */

@@ -69,7 +69,7 @@ export class Eraser {
           return this.#eraseEvents(subjects, step);
         case 'setAside':
           this.#eraseSetAside(subjects);
-          return { do: 'events', after: 0, upTo: this.#parts.events.lastSeq };
+          return { do: 'events', after: 0, upTo: this.#parts.events.log.lastSeq };
         case 'gaps': {
           const { log } = this.#parts.events;
           const next = eraseGaps(log, new Owners(subjects), step.from, (ids) => this.#forget(ids));

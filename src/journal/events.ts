@@ -56,11 +56,6 @@ export interface KnownSegments {
 
 export const SEGMENTS = 'segments';
 
-export interface EventsOptions {
-  readonly path: string;
-  readonly segmentBytes: number;
-}
-
 /**
  * The events in their segments, and what the frames say besides: counts, and rows to delete. That is kept in memory and written to
  * the database together with the position up to which it is there; a start reads it again from that position. So a commit is one
@@ -82,7 +77,8 @@ export class Events {
 
   constructor(
     { db, transactions, checkpoints }: Omit<StoreBase, 'events'>,
-    { path, segmentBytes }: EventsOptions,
+    path: string,
+    segmentBytes: number,
   ) {
     this.#checkpoints = checkpoints;
     this.#transactions = transactions;
@@ -99,14 +95,6 @@ export class Events {
     this.log = new SegmentLog(options, ({ note }) => notes.push(JSON.parse(note) as FrameNote));
     for (const note of notes) this.#hear(note);
     this.lost = lostSegments(this.#saved, this.log);
-  }
-
-  get lastSeq(): number {
-    return this.log.lastSeq;
-  }
-
-  get firstSeq(): number {
-    return this.log.firstSeq;
   }
 
   /** What the database does not say yet, besides counts; null when no frame was added since the last `save`. */

@@ -47,7 +47,7 @@ export class Retention {
       if (table === 'quarantine') tally.add('released', parts.receivedAt);
       at += parts.size;
     }
-    const consumed = { table, keys, after: events.lastSeq };
+    const consumed = { table, keys, after: events.log.lastSeq };
     transactions.noticingFull(now, () => events.append(frame, tally, now, { consumed }));
     this.save();
   }

@@ -252,7 +252,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   }
 
   async listEntries(kind: SetAsideKind, selection: Selection): Promise<readonly SetAsideEntry[]> {
-    await this.#store.saveProgress();
+    await this.#store.retention.save();
     return this.#store.asideEntries.list(kind, selection);
   }
 
@@ -268,7 +268,7 @@ export class SqliteJournal implements Journal, ErasableStore {
     await this.coverReceipts();
     // An event that a sink has confirmed does not count as erased before it came there.
     await this.flush();
-    await this.#store.saveProgress();
+    await this.#store.retention.save();
     this.#tail.clear();
     await eraseSubjects(this.#store.eraser, run, this.name, this.#isAlone());
   }

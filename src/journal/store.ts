@@ -45,7 +45,6 @@ export class Store {
   readonly #seen: SeenIds;
   readonly #events: Events;
   readonly #appending: AppendingParts;
-  readonly #retention: Retention;
   readonly #damages: Damages;
   readonly #erasedAlone: ErasedAlone;
   readonly #note: NoteKeeper;
@@ -60,6 +59,7 @@ export class Store {
   readonly routes: RouteRecords;
   readonly receipts: ReceiptFeed;
   readonly space: Space;
+  readonly retention: Retention;
 
   /** @throws MillraceError journal_in_use, journal_missing, journal_damaged, journal_unreadable, folder_unwritable */
   constructor(options: JournalOptions) {
@@ -68,7 +68,7 @@ export class Store {
     const transactions = new Transactions(db);
     const checkpoints = new Checkpoints(db);
     const tables = { db, transactions, checkpoints };
-    const events = new Events(tables, { path, segmentBytes: segmentBytesFor(options) });
+    const events = new Events(tables, path, segmentBytesFor(options));
     const base = { ...tables, events };
     const scrubber = new Scrubber(db, transactions);
     const seen = new SeenIds(base, options.dedupWindow, generationFor(options));
@@ -87,7 +87,7 @@ export class Store {
     this.#seen = seen;
     this.#events = events;
     this.#appending = { ...base, seen, setAside, recentEntries: receipts.recent };
-    this.#retention = new Retention({ ...base, seen, cursors, setAside, asideEntries, space, note });
+    this.retention = new Retention({ ...base, seen, cursors, setAside, asideEntries, space, note });
     this.#damages = damages;
     this.#erasedAlone = erasedAlone;
     this.#note = note;
@@ -107,7 +107,7 @@ export class Store {
     ];
     // What a crash has left undone.
     const { unsaved, hasRolled, lost } = events;
-    if ((unsaved?.consumed.length ?? 0) > 0 || hasRolled || lost.length > 0) this.#retention.save();
+    if ((unsaved?.consumed.length ?? 0) > 0 || hasRolled || lost.length > 0) this.retention.save();
     if (this.repairs.length > 0 || !existsSync(join(path, NOTE))) note.write();
     if (options.create) this.prepare();
   }
@@ -132,26 +132,21 @@ export class Store {
   }
 
   get lastSeq(): number {
-    return this.#events.lastSeq;
+    return this.#events.log.lastSeq;
   }
 
   /**
-   * @returns what became of each event, as `appendBatch` says
+   * @returns what became of each event, as `appendBatch` says, and the buffer of the batch
    * @throws MillraceError journal_full when the limit is reached and no settled event can make room
    */
-  append(batch: Batch, now: number): readonly number[] {
+  append(batch: Batch, now: number): Appended {
     if (this.#transactions.isPausing(now))
       throw new MillraceError('journal_full', `no space left for ${this.#options.path}`);
-    this.#retention.makeRoom(now);
+    this.retention.makeRoom(now);
     const answers = this.#transactions.noticingFull(now, () => appendBatch(this.#appending, batch, now));
     // The loss of a segment that the database does not know would go unnoticed.
-    if (this.#events.hasRolled) this.#retention.save();
-    return answers;
-  }
-
-  /** As `append`, for another thread, which gets its buffer back. */
-  appendAndReturn(batch: Batch, now: number): Appended {
-    return { answers: this.append(batch, now), records: batch.records };
+    if (this.#events.hasRolled) this.retention.save();
+    return { answers, records: batch.records };
   }
 
   /** A page of events. Damaged records are noted, and quarantined if they can be read; `damaged` has those found for the first time. */
@@ -163,11 +158,6 @@ export class Store {
     return { firstSeq, places, records, damaged: found.length === 0 ? [] : this.#damages.note(found, now) };
   }
 
-  /** Writes to the database what the segments say. */
-  saveProgress(): void {
-    this.#retention.save();
-  }
-
   /** Heads of the events after `after` in order; none at the end. */
   heads(after: number): HeadColumns {
     return headsAfter(this.#events.log, after);
@@ -177,7 +167,7 @@ export class Store {
   acceptUnder(routes: readonly Route[]): RouteRecord {
     const before = JSON.stringify(this.routes.read());
     const record = this.#transactions.run(() =>
-      this.routes.accept(routes, this.lastSeq, this.#events.firstSeq),
+      this.routes.accept(routes, this.lastSeq, this.#events.log.firstSeq),
     );
     if (JSON.stringify(record) !== before) this.#note.write();
     return record;
@@ -185,7 +175,7 @@ export class Store {
 
   /** @throws MillraceError journal_full when there is no room for it beside the reserve */
   addDeadLetter(about: DeadLetterAbout, { records }: Pick<Batch, 'records'>): void {
-    this.#retention.makeRoomFor(records.length, about.diedAt);
+    this.retention.makeRoomFor(records.length, about.diedAt);
     const bytes = asBuffer(records);
     const parts = partsAt(bytes, 0);
     this.#transactions.run(() =>
@@ -204,7 +194,7 @@ export class Store {
     });
     const bytes = rows.reduce((sum, { body }) => sum + body.length, 0);
     const [first] = rows;
-    if (first !== undefined) this.#retention.makeRoomFor(bytes, first.about.diedAt);
+    if (first !== undefined) this.retention.makeRoomFor(bytes, first.about.diedAt);
     this.#transactions.run(() => {
       for (const { about, row, body } of rows) this.setAside.addDeadLetter(about, row, body);
       this.cursors.write(sink, upTo);
@@ -219,21 +209,21 @@ export class Store {
     now: number,
   ): { readonly released: boolean; readonly lastSeq: number } {
     // An earlier try may have appended it, and failed to delete the row on a full disk.
-    this.#retention.save();
+    this.retention.save();
     const released = this.setAside.isQuarantined(key);
-    if (released) this.#retention.reappend(records, { table: 'quarantine', keys: [key] }, now);
+    if (released) this.retention.reappend(records, { table: 'quarantine', keys: [key] }, now);
     return { released, lastSeq: this.lastSeq };
   }
 
   /** Appends dead letters again, each only for the target that refused it. */
   retryDeadLetters(selection: Selection, now: number): { readonly count: number; readonly lastSeq: number } {
     // As in `release`.
-    this.#retention.save();
+    this.retention.save();
     let count = 0;
     for (;;) {
       const { keys, events } = this.setAside.toRetry(selection);
       if (keys.length === 0) return { count, lastSeq: this.lastSeq };
-      this.#retention.reappend(encodeRecords(events), { table: 'dead_letters', keys }, now);
+      this.retention.reappend(encodeRecords(events), { table: 'dead_letters', keys }, now);
       count += keys.length;
     }
   }
@@ -241,22 +231,22 @@ export class Store {
   /** Does a bounded amount of what can be done later than a commit, and removes what is past its time. @returns whether there is more */
   maintain(now: number): boolean {
     // The rest takes some space before it frees any.
-    this.#retention.clearWhileShort(now);
+    this.retention.clearWhileShort(now);
     const isMore = this.#transactions.unsynced(() => {
       const isSealing = this.#transactions.run(() => this.#seen.advance(SEAL, this.lastSeq));
       const isExpiring = this.#transactions.run(() => this.#seen.expire(now));
       // Synced before a segment is removed; until then it can be made again from the segment.
-      this.#retention.save();
+      this.retention.save();
       return isSealing || isExpiring;
     });
     this.#note.refresh(now);
-    return this.#retention.retain(now, this.#options.retention) || isMore;
+    return this.retention.retain(now, this.#options.retention) || isMore;
   }
 
   status(now: number): JournalStatus {
     const count = (table: string): number =>
       Number(this.#db.prepare(`SELECT count(*) FROM ${table}`).pluck().get());
-    const { firstSeq, lastSeq } = this.#events;
+    const { firstSeq, lastSeq } = this.#events.log;
     const { path, maxBytes } = this.#options;
     return {
       path,
@@ -284,7 +274,7 @@ export class Store {
 
   /** The counts of a span of time, and how far each sink is, all of one moment. */
   account(since: number, until: number): JournalAccount {
-    const { firstSeq, lastSeq } = this.#events;
+    const { firstSeq, lastSeq } = this.#events.log;
     const log = this.receipts.log();
     const offset = log === null ? null : this.checkpoints.load(LOG_OFFSET + log.id);
     return {
@@ -302,7 +292,7 @@ export class Store {
   }
 
   close(): void {
-    this.#retention.save();
+    this.retention.save();
     this.#note.refresh(Infinity);
     this.#db.pragma('wal_checkpoint(TRUNCATE)');
     this.#db.close();

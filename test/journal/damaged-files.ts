@@ -62,7 +62,7 @@ export function makeJournal(folder: string): { readonly killed: Files; readonly 
   store.cursors.move([['a', GIVEN.confirmed.a]]);
   store.checkpoints.save('source/partition-0', '17');
   accept(...accepted.slice(5, 8));
-  store.saveProgress();
+  store.retention.save();
   accept(...accepted.slice(8));
   store.append(batchOf([smallEvent(quarantined[1])], INVALID), NOW);
   const killed = filesIn(folder);

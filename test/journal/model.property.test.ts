@@ -56,7 +56,7 @@ function append(numbers: readonly number[], size: number, isInvalid: boolean): C
       (model.ids.get(id) ?? -Infinity) >= model.now - LIMITS.dedupWindow;
     let answers: readonly number[];
     try {
-      answers = store.append(batchOf(events, isInvalid ? '[]' : null), model.now);
+      ({ answers } = store.append(batchOf(events, isInvalid ? '[]' : null), model.now));
     } catch (error) {
       // Nothing that is settled could make room for it.
       expect(error).toMatchObject({ code: 'journal_full' });

@@ -46,7 +46,7 @@ const seqIn = (answer: number): number => {
 
 /** Of the quarantine, by key. */
 function asideOf(store: Store): string[] {
-  store.saveProgress();
+  store.retention.save();
   return store.asideEntries.list('quarantine', {}).flatMap(({ entry }) => entry ?? []);
 }
 
@@ -102,7 +102,7 @@ test('entries are the same made with the commit and read later, by the definitio
                 keys: null,
               },
               NOW,
-            ),
+            ).answers,
           );
         const all = batches.flat();
         // What is quarantined without a salt takes no place.

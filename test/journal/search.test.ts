@@ -33,7 +33,7 @@ function fill(store: Store, from: number, count: number): Map<number, Event> {
   const added = new Map<number, Event>();
   for (let n = from; n < from + count; n += 47) {
     const batch = Array.from({ length: Math.min(47, from + count - n) }, (_, k) => eventOf(n + k));
-    const seqs = store.append(batchOf(batch), NOW);
+    const seqs = store.append(batchOf(batch), NOW).answers;
     for (const [index, seq] of seqs.entries()) added.set(seq, batch[index] as Event);
   }
   return added;
@@ -133,7 +133,7 @@ test('an index of several chunks in one segment, handed over between threads, fi
         clientUser: k % 25 === 0 ? user : clientUser,
       };
     });
-    const seqs = store.append(batchOf(batch), NOW);
+    const seqs = store.append(batchOf(batch), NOW).answers;
     for (const [index, seq] of seqs.entries()) events.set(seq, batch[index] as Event);
   }
   const index = indexOf(folder);
@@ -211,7 +211,7 @@ test('a user is found however the UUID is written, in the event and in the quest
   const id = '00000000-0000-4000-8000-00000000abcd';
   const spelt = [id, id.toUpperCase(), `00000000-0000-4000-8000-00000000abce`];
   const events = spelt.map((user, n) => ({ ...eventOf(n), user }));
-  const seqs = store.append(batchOf(events), NOW);
+  const seqs = store.append(batchOf(events), NOW).answers;
   const index = indexOf(folder);
   build(index, folder, store.status(NOW));
   for (const user of [id, id.toUpperCase()])

@@ -39,7 +39,7 @@ test.skipIf(lack !== null)(
     expect(() => store.append(batchOf(large), NOW)).toThrow(MillraceError);
     expect([store.lastSeq, seqsOf(store)]).toEqual([1, [1]]);
     expect(readFileSync(segment)).toEqual(before);
-    expect(store.append(batchOf(named('b', 'c')), NOW + 500)).toEqual([2, 3]);
+    expect(store.append(batchOf(named('b', 'c')), NOW + 500).answers).toEqual([2, 3]);
     expect(store.account(0, 2 * NOW).counts).toMatchObject([{ kind: 'accepted', n: 3 }]);
     store.close();
     store = new Store({ path, ...BOUNDS });
@@ -264,6 +264,6 @@ test('after a full disk nothing is tried for half a second, and then it is; at o
       expect(() => store.append(batchOf(named('a')), NOW + waited)).toThrow('no space left');
     expect(full).toHaveBeenCalledTimes(1);
     full.mockRestore();
-    expect(store.append(batchOf(named('a')), NOW + later)).toEqual([1]);
+    expect(store.append(batchOf(named('a')), NOW + later).answers).toEqual([1]);
   }
 });

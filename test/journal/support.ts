@@ -34,7 +34,7 @@ export function batchOf(events: readonly Event[], invalid: string | null = null)
 export const named = (...ids: string[]): Event[] => ids.map((id) => makeEvent({ id, receivedAt: NOW }));
 
 export function append(store: Store, ...ids: string[]): readonly number[] {
-  return store.append(batchOf(named(...ids)), NOW);
+  return store.append(batchOf(named(...ids)), NOW).answers;
 }
 
 export function eventsIn(store: Store, after = 0, limits = ALL): readonly JournalEvent[] {

@@ -66,7 +66,7 @@ test('where rebuilding would take too long, free pages are written over', async 
 
   const checkpoints = new Checkpoints(db);
   const transactions = new Transactions(db);
-  const events = new Events({ db, transactions, checkpoints }, { path: folder, segmentBytes: 1e6 });
+  const events = new Events({ db, transactions, checkpoints }, folder, 1e6);
   const alone = new ErasedAlone({ db, cursors: { known: () => [] }, events });
   const eraser = new Eraser({
     db,
