@@ -1,5 +1,6 @@
 import type Database from 'better-sqlite3';
 import type { CountKind, HourCount } from '../core/journal.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 
 const HOUR = 3_600_000;
 
@@ -36,8 +37,7 @@ export class HourTally {
   }
 
   #add(kind: CountKind, hour: number, n: number): void {
-    let hours = this.#hours.get(kind);
-    if (hours === undefined) this.#hours.set(kind, (hours = new Map()));
+    const hours = getOrMake(this.#hours, kind, () => new Map<number, number>());
     hours.set(hour, (hours.get(hour) ?? 0) + n);
   }
 }

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import type { JournalEvent } from '../../src/core/event.ts';
 import {
   decodeRecord,
-  erasedMark,
+  ERASED_MARK,
   finishRecord,
   FRAME_MAGIC,
   NO_ID,
@@ -247,7 +247,7 @@ test('an erased record stays readable while what its header has of the body goes
   const record = Buffer.from(encodeRecords([{ event: makeEvent({}) }]));
   const [key, digest] = ['k'.repeat(12), 'd'.repeat(8)];
   finishRecord(record, 0, partsAt(record, 0), 5, { key, digest }, salt);
-  record.set(erasedMark());
+  record.set(ERASED_MARK);
   const isReadable = (bytes: Buffer): void =>
     expect(decodeRecord(bytes, 0, salt)).toMatchObject({ seq: 5, erased: true });
   isReadable(record);

@@ -1,5 +1,5 @@
 import type { Owners } from '../../core/erasure.ts';
-import { erasedMark, hashesAt, NO_ID, RECORD_HEADER, withoutDigest, type EventHashes } from './format.ts';
+import { ERASED_MARK, hashesAt, NO_ID, RECORD_HEADER, withoutDigest, type EventHashes } from './format.ts';
 import type { SegmentLog, Visited } from './log.ts';
 import { bodyAt, rowAt } from './records.ts';
 import type { Segment } from './segment.ts';
@@ -67,7 +67,7 @@ export function eraseRecords(log: SegmentLog, seqs: readonly number[]): void {
     if (wanted.has(item.seq)) found.push({ segment, at: item.at, size: item.size });
   }
   const touched = new Set(found.map(({ segment }) => segment));
-  for (const { segment, at } of found) segment.overwrite(erasedMark(), at);
+  for (const { segment, at } of found) segment.overwrite(ERASED_MARK, at);
   for (const segment of touched) segment.sync();
   for (const { segment, at, size } of found)
     segment.overwrite(Buffer.alloc(size - RECORD_HEADER), at + RECORD_HEADER);

@@ -19,7 +19,9 @@ const MAGIC = Buffer.from('millrace');
 const VERSION = 1;
 export const FRAME_MAGIC = Buffer.from([0xf7, 0x4d, 0x52, 0x01]);
 const LIVE = 0x4556_494c;
-const ERASED = 0x5341_5245;
+/** Written over the beginning of a record, before anything else of it is erased: the content is not checked from then on. */
+export const ERASED_MARK = Buffer.from('ERAS');
+const ERASED = ERASED_MARK.readUInt32LE();
 /** Kinds of records besides events. */
 const REPLAYED = 1;
 const ENTRY = 2;
@@ -228,13 +230,6 @@ export function entryRecord(entry: Buffer, receivedAt: number): Buffer {
 
 export function isErasedAt(bytes: Buffer, at: number): boolean {
   return bytes.readUInt32LE(at) === ERASED;
-}
-
-/** Written over the beginning of a record, before anything else of it is erased: the content is not checked from then on. */
-export function erasedMark(): Buffer {
-  const mark = Buffer.alloc(4);
-  mark.writeUInt32LE(ERASED);
-  return mark;
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { EventHead } from '../../core/journal.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
 import { RECORD_HEADER } from './format.ts';
 import type { SegmentLog, Visited } from './log.ts';
 import { titleAt } from './records.ts';
@@ -106,9 +107,7 @@ export class HeadPacker {
 
   #push(id: string, type: string, receivedAt: number): void {
     const index = this.#ids.length;
-    let number = this.#types.get(type);
-    if (number === undefined) this.#types.set(type, (number = this.#types.size));
-    this.#typeOf[index] = number;
+    this.#typeOf[index] = getOrMake(this.#types, type, () => this.#types.size);
     this.#receivedAt[index] = receivedAt;
     this.#ids.push(id);
   }

@@ -216,7 +216,7 @@ export class Frame {
   /** Buffer of the last piece, and where the piece ends in it. */
   #source: Buffer | null = null;
   #end = -1;
-  #nextSeq: number;
+  readonly #firstSeq: number;
   count = 0;
   size = 0;
   bodyBytes = 0;
@@ -224,18 +224,17 @@ export class Frame {
   youngest = 0;
 
   constructor(lastSeq: number, salt: number) {
-    this.#nextSeq = lastSeq + 1;
+    this.#firstSeq = lastSeq + 1;
     this.#salt = salt;
   }
 
   get nextSeq(): number {
-    return this.#nextSeq;
+    return this.#firstSeq + this.count;
   }
 
   /** Adds the record at `at`, and completes its header. @returns its seq */
   add(bytes: Buffer, at: number, parts: RecordParts, id: EventHashes): number {
-    const seq = this.#nextSeq;
-    this.#nextSeq += 1;
+    const seq = this.nextSeq;
     finishRecord(bytes, at, parts, seq, id, this.#salt);
     const { size, bodyBytes, receivedAt } = parts;
     const last = this.pieces.length - 1;

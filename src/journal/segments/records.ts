@@ -181,11 +181,7 @@ export function withRedactions(row: EventRow, redactions: readonly Redaction[]):
   return [id, source, type, team, user, clientUser, receivedAt, headers, JSON.stringify(handling)];
 }
 
-export function identityAt(
-  bytes: Buffer,
-  at: number,
-  { identityBytes }: Pick<Sizes, 'identityBytes'>,
-): Buffer {
+export function identityAt(bytes: Buffer, at: number, { identityBytes }: Sizes): Buffer {
   return bytes.subarray(at + RECORD_HEADER, at + RECORD_HEADER + identityBytes);
 }
 
@@ -199,7 +195,7 @@ export function bodyAt(bytes: Buffer, at: number, { identityBytes, headBytes, bo
 export function textsAt(
   bytes: Buffer,
   at: number,
-  parts: Pick<Sizes, 'identityBytes' | 'headBytes'>,
+  parts: Sizes,
 ): { readonly source: string; readonly id: string; readonly head: Head } {
   const from = at + RECORD_HEADER + parts.identityBytes;
   const head = JSON.parse(bytes.toString('utf8', from, from + parts.headBytes)) as Head;
@@ -210,7 +206,7 @@ export function textsAt(
 export function titleAt(
   bytes: Buffer,
   at: number,
-  parts: Pick<Sizes, 'identityBytes' | 'headBytes'>,
+  parts: Sizes,
 ): { readonly id: string; readonly type: string; readonly handling: Handling | null } {
   const { id } = sourceAndId(identityAt(bytes, at, parts));
   const from = at + RECORD_HEADER + parts.identityBytes;

@@ -20,7 +20,7 @@ import { SEGMENT_HEADER, decodeSegmentHeader, encodeSegmentHeader, type SegmentH
 import { nextFrame, readFully, Walker, type FoundFrame } from './walker.ts';
 
 // Windows has neither flag.
-const NO_FOLLOW = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+export const NO_FOLLOW = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 /** Bytes between two points of the index. */
 const SPARSE = 64 * 1024;
 
