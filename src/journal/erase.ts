@@ -19,11 +19,7 @@ const ENTRIES = 'erasure-entries/';
 const INTENT = 'erasing';
 
 /** Records erased, by table. */
-export interface ErasedCounts {
-  readonly events: number;
-  readonly quarantine: number;
-  readonly dead_letters: number;
-}
+type ErasedCounts = Readonly<Record<'events' | AsideTable, number>>;
 
 const NOTHING: ErasedCounts = { events: 0, quarantine: 0, dead_letters: 0 };
 

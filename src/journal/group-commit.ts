@@ -1,14 +1,12 @@
 import { type Clock, systemClock } from '../core/clock.ts';
 import type { MillraceError } from '../core/errors.ts';
-import type { Event, Handling } from '../core/event.ts';
 import type { AppendResult } from '../core/ingest.ts';
 import { MOST_EVENTS } from './batch.ts';
 import { CommitPace } from './commit-pace.ts';
+import type { Handled } from './segments/records.ts';
 
 /** An event to be made durable. */
-export interface Entry {
-  readonly event: Event;
-  readonly handling: Handling | undefined;
+export interface Entry extends Handled {
   /** Reasons as JSON for an event that goes to quarantine. */
   readonly invalid: string | null;
   /** Replaces the event's id in deduplication. */

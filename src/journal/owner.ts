@@ -32,11 +32,9 @@ export interface ConfigInForce {
 const FILE = 'owner.json';
 
 /** Folder of the file that names the receiver: the journal's, or without one that of the erasures, its only other state. */
-export function ownerFolder(config: {
-  readonly acknowledge: string;
-  readonly journal: { readonly type: string; readonly path: string };
-  readonly erasure: { readonly path: string };
-}): string {
+export function ownerFolder(
+  config: Waiting & Readonly<Record<'journal' | 'erasure', { readonly path: string }>>,
+): string {
   return isLocal(config) ? config.journal.path : config.erasure.path;
 }
 

@@ -16,11 +16,12 @@ const FORGET_AT_ONCE = 200;
  */
 export async function eraseSubjects(
   eraser: RemoteEraser,
-  { subjects, signal, record, onStep }: ErasureRun,
+  run: ErasureRun,
   name: string,
   alone: boolean,
 ): Promise<void> {
-  await performSteps(eraser, subjects, { do: 'setAside' }, { alone, signal, onStep });
+  const { subjects, record } = run;
+  await performSteps(eraser, subjects, { do: 'setAside' }, alone, run);
   for (const { request } of subjects) {
     const counts = await eraser.counts(request);
     const entries = await eraser.entries(request);
@@ -39,18 +40,13 @@ export async function eraseSubjects(
   }
 }
 
-interface StepOptions {
-  readonly alone: boolean;
-  readonly signal: AbortSignal;
-  readonly onStep?: ErasureRun['onStep'];
-}
-
 /** Performs a step and those that follow from it. */
 export async function performSteps(
   eraser: RemoteEraser,
   subjects: readonly Subject[],
   first: EraseStep | null,
-  { alone, signal, onStep }: StepOptions,
+  alone: boolean,
+  { signal, onStep }: Pick<ErasureRun, 'signal'> & Partial<Pick<ErasureRun, 'onStep'>>,
 ): Promise<void> {
   for (let next = first; next !== null;) {
     signal.throwIfAborted();

@@ -281,7 +281,7 @@ export class SqliteJournal implements Journal, ErasableStore {
   async forgotten(signal: AbortSignal): Promise<void> {
     const { eraser } = this.#store;
     const first = await eraser.firstStepAfterForgetting();
-    await performSteps(eraser, [], first, { alone: this.#isAlone(), signal });
+    await performSteps(eraser, [], first, this.#isAlone(), { signal });
   }
 
   /** The receipts of the subjects have the counts. */

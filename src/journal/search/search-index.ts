@@ -6,7 +6,7 @@ import { SEGMENT_HEADER } from '../segments/format.ts';
 import { textsAt } from '../segments/records.ts';
 import { segmentsIn } from '../segments/segment.ts';
 import { Chunk, type ChunkData, type Wanted } from './chunk.ts';
-import { hashOf, hashOfUser, SegmentReader } from './segment-reader.ts';
+import { hashOf, hashOfUser, type ReadLimits, SegmentReader } from './segment-reader.ts';
 
 /** A segment, and how far it is read. */
 interface IndexedSegment {
@@ -21,13 +21,10 @@ interface IndexedSegment {
 }
 
 /** The rest of a segment that is not read. */
-export interface UnreadRange {
+export interface UnreadRange extends Omit<ReadLimits, 'end'> {
   readonly name: string;
   readonly at: number;
   readonly firstSeq: number;
-  readonly lastSeq: number;
-  /** True for the segment that is being written. */
-  readonly isLast: boolean;
   /** Seed of the hashes. */
   readonly seed: number;
 }

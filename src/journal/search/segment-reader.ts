@@ -5,11 +5,10 @@ import { canonicalId } from '../../core/named-ids.ts';
 import { errorCode } from '../../lib/durable.ts';
 import { RECORD_HEADER } from '../segments/format.ts';
 import { textsAt } from '../segments/records.ts';
-import { firstSeqOf, headerIn, saltOf, segmentsIn } from '../segments/segment.ts';
+import { firstSeqOf, headerIn, NO_FOLLOW, saltOf, segmentsIn } from '../segments/segment.ts';
 import { type FoundRecord, Walker } from '../segments/walker.ts';
 import type { Chunk, Row } from './chunk.ts';
 
-const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
 /** Items between two checks of the clock. */
 const AT_ONCE = 256;
 /** Bytes read for one event. */
