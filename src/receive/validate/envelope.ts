@@ -28,10 +28,6 @@ export type InvalidCode = keyof typeof INVALID;
 
 export const INVALID_CODES: readonly string[] = Object.keys(INVALID);
 
-function invalidReason(code: InvalidCode): InvalidReason & { readonly code: InvalidCode } {
-  return { code, detail: INVALID[code] };
-}
-
 type RequiredField = 'team' | 'user' | 'clientUser';
 
 /** Event type prefixes (or `*`), and the fields that events of these types must have. The first rule that matches decides. */
@@ -117,7 +113,7 @@ export function createValidator(options: EnvelopeOptions): Validator {
     // An unreadable body has no other reason: its fields are not known.
     let envelope = UNKNOWN;
     const refuse: Refuse = (code) => {
-      reasons.push(invalidReason(code));
+      reasons.push({ code, detail: INVALID[code] });
     };
     if (read(body, scanner, refuse)) {
       const part = (name: keyof Envelope): unknown => {
@@ -157,10 +153,7 @@ function read(body: Buffer, scanner: Scanner, refuse: Refuse): boolean {
 }
 
 function requiredBy(rules: readonly RequireRule[], type: string): readonly RequiredField[] {
-  for (const rule of rules) {
-    for (const prefix of rule.match) if (matches(prefix, type)) return rule.fields;
-  }
-  return [];
+  return rules.find(({ match }) => match.some((prefix) => matches(prefix, type)))?.fields ?? [];
 }
 
 const UNKNOWN: Envelope = { type: '', team: null, user: null, clientUser: null };
