@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../core/clock.ts';
 import { CATALOGUE } from '../core/errors.ts';
+import { declaredLength } from './examine.ts';
 import type { Outcome, ProblemCode } from './outcome.ts';
 
 /** An answer, ready to be written. */
@@ -91,9 +92,8 @@ export function hasUnreadBody(request: IncomingMessage): boolean {
   // Node drops only a body that was not read at all; half a body would block the connection.
   if (request.readableDidRead) return true;
   if (request.complete) return false;
-  const { headers } = request;
-  if (headers['transfer-encoding'] !== undefined) return true;
-  return Number(headers['content-length'] ?? 0) > SMALL_REST;
+  const length = declaredLength(request.headers);
+  return length === null || length > SMALL_REST;
 }
 
 /**
