@@ -6,14 +6,9 @@ export class MemoryBudget {
   constructor(max: number) {
     this.max = max;
   }
-
-  /** An empty reservation for one request, which has to be released. */
-  reserve(): Reservation {
-    return new Reservation(this);
-  }
 }
 
-/** The part of the budget that one request uses. */
+/** The part of the budget that one request uses: empty at first, and to be released. */
 export class Reservation {
   readonly #budget: MemoryBudget;
   #bytes = 0;

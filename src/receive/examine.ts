@@ -37,7 +37,7 @@ export function examine({ headers }: IncomingMessage, stages: Stages): Examined 
   if (length !== null && length > stages.limits.maxBodyBytes) {
     return problem('body_too_large', `more than ${stages.limits.maxBodyBytes} bytes`);
   }
-  const receivedAt = stages.now();
+  const receivedAt = stages.clock.now();
   const precheck = stages.verifier.precheck?.(headers, receivedAt);
   if (precheck?.ok === false) return problem(precheck.code, precheck.detail);
   const tries = precheck?.tries ?? 0;

@@ -65,9 +65,8 @@ export interface Stages {
   /** Undefined without receipts. */
   readonly receipts?: Receipting | undefined;
   readonly limits: Pick<ReceiverLimits, 'maxBodyBytes' | 'maxDecompressionRatio'>;
-  /** Wall clock, milliseconds. */
-  now(): number;
-  /** Called with each error that is no MillraceError with a status. */
+  readonly clock: Clock;
+  /** Called with unexpected errors: one that is no MillraceError with a status, or one of a hook. */
   onError(error: unknown): void;
 }
 
@@ -89,7 +88,7 @@ export interface Replaceable extends Pick<Stages, 'verifier' | 'validate'> {
   readonly quarantineStatus: 202 | 422;
 }
 
-export interface ReceiverOptions extends Replaceable, Pick<Stages, 'isBacklogFull' | 'ingest' | 'receipts'> {
+export interface ReceiverOptions extends Omit<Stages, 'limits'>, Replaceable {
   /** Public documents at this address; undefined for none. */
   readonly documents?: Documents | undefined;
   readonly host: string;
@@ -99,13 +98,10 @@ export interface ReceiverOptions extends Replaceable, Pick<Stages, 'isBacklogFul
   /** Shares the port with other processes that set it too; the kernel distributes the connections. */
   readonly reusePort: boolean;
   readonly limits: GivenLimits;
-  readonly clock: Clock;
   /** Called once for each request, when it is answered or given up. */
   readonly onOutcome?: (outcome: Outcome, info: DeliveryInfo) => void;
   /** Called once, when an authentic delivery has X-Forwarded-For and `trustedProxies` is 0. */
   readonly onForwarded?: () => void;
   /** Records a span for each delivery; undefined without tracing. */
   readonly tracing?: Pick<Tracing, 'receive'> | undefined;
-  /** Called with unexpected errors: one that is not in the catalogue, or one of a hook. */
-  readonly onError?: (error: unknown) => void;
 }

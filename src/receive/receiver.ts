@@ -2,7 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Clock } from '../core/clock.ts';
 import { CATALOGUE } from '../core/errors.ts';
 import type { ConnectionCounts } from '../core/operations.ts';
-import { MemoryBudget } from './budget.ts';
+import { MemoryBudget, Reservation } from './budget.ts';
 import { OVER_BUDGET, stopReading } from './bytes.ts';
 import { Connections } from './connections.ts';
 import { Deadlines } from './deadlines.ts';
@@ -22,7 +22,7 @@ import { stopParsing } from './parser.ts';
 import { answerOf, hasUnreadBody, lingerOnClose, write } from './respond.ts';
 import { Senders } from './senders.ts';
 import { createReceivingServer, listen, listeningUrl } from './server.ts';
-import { type Sender, UnverifiedWork } from './unverified.ts';
+import { UnverifiedWork } from './unverified.ts';
 
 type State = 'idle' | 'listening' | 'draining' | 'closed';
 
@@ -69,16 +69,7 @@ export class Receiver {
       this.#end(delivery, problem('not_confirmed', 'neither the journal nor a sink answered in time')),
     );
     this.#quarantineStatus = options.quarantineStatus;
-    this.#stages = {
-      isBacklogFull: () => options.isBacklogFull(),
-      verifier: options.verifier,
-      validate: options.validate,
-      ingest: options.ingest,
-      receipts: options.receipts,
-      limits: this.#limits,
-      now: () => this.#clock.now(),
-      onError: (error) => options.onError?.(error),
-    };
+    this.#stages = { ...options, limits: this.#limits };
     this.#server = createReceivingServer(options.path, this.#limits, {
       deliver: (request, response) => this.#deliver(request, response),
       documents: options.documents,
@@ -121,15 +112,10 @@ export class Receiver {
     return { url: listeningUrl(host, port, path), port };
   }
 
-  replace(parts: Partial<Replaceable>): void {
-    const { verifier, validate } = this.#stages;
+  replace({ quarantineStatus = this.#quarantineStatus, ...parts }: Partial<Replaceable>): void {
     // A new object: a delivery that has begun holds the old one.
-    this.#stages = {
-      ...this.#stages,
-      verifier: parts.verifier ?? verifier,
-      validate: parts.validate ?? validate,
-    };
-    this.#quarantineStatus = parts.quarantineStatus ?? this.#quarantineStatus;
+    this.#stages = { ...this.#stages, ...parts };
+    this.#quarantineStatus = quarantineStatus;
   }
 
   /** Stops accepting; resolves when all deliveries are answered, or `signal` aborts. */
@@ -169,6 +155,7 @@ export class Receiver {
       this.#settle(request, response, examined, NOTHING_READ);
       return;
     }
+    // Null for a delivery that costs too little to be counted.
     const sender = examined.costly ? this.#senders.of(request) : null;
     const wait = sender === null ? 0 : this.#unverified.waitOf(sender);
     if (wait > 0) {
@@ -176,31 +163,11 @@ export class Receiver {
       this.#settle(request, response, refusal, NOTHING_READ);
       return;
     }
-    this.#begin(request, response, examined, sender);
-  }
-
-  #examine(request: IncomingMessage): Examined | Outcome {
-    if (this.#state !== 'listening') return problem('shutting_down', 'deliver to another replica or later');
-    try {
-      return examine(request, this.#stages);
-    } catch (error) {
-      this.#stages.onError(error);
-      return problem('internal', 'the delivery could not be handled');
-    }
-  }
-
-  /** @param sender null for a delivery that costs too little to be counted */
-  #begin(
-    request: IncomingMessage,
-    response: ServerResponse,
-    examined: Examined,
-    sender: Sender | null,
-  ): void {
     const started = this.#clock.monotonic();
     const begun = {
       examined,
       stages: this.#stages,
-      memory: this.#budget.reserve(),
+      memory: new Reservation(this.#budget),
       span: this.#options.tracing?.receive(request.headers) ?? null,
       started,
     };
@@ -212,6 +179,16 @@ export class Receiver {
       delivery.memory.release();
       this.#end(delivery, outcome);
     });
+  }
+
+  #examine(request: IncomingMessage): Examined | Outcome {
+    if (this.#state !== 'listening') return problem('shutting_down', 'deliver to another replica or later');
+    try {
+      return examine(request, this.#stages);
+    } catch (error) {
+      this.#stages.onError(error);
+      return problem('internal', 'the delivery could not be handled');
+    }
   }
 
   /** The time for its body is over. */

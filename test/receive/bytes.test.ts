@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { MemoryBudget } from '../../src/receive/budget.ts';
+import { MemoryBudget, Reservation } from '../../src/receive/budget.ts';
 import { readBytes, stopReading, type Bytes, type Refusal } from '../../src/receive/bytes.ts';
 
 /** A request whose body comes in these pieces. `length`: as declared; the sum of them when left out. */
@@ -11,7 +11,7 @@ function reading(
 ) {
   const sum = pieces.reduce((one, other) => one + other, 0);
   const budget = new MemoryBudget(options.max ?? 1e9);
-  const memory = budget.reserve();
+  const memory = new Reservation(budget);
   const request = Object.assign(new PassThrough(), { socket: {} });
   const length = options.length === undefined ? sum : options.length;
   const result = new Promise<Bytes | Refusal>((resolve) => {
