@@ -72,38 +72,31 @@ export class Store {
     const base = { ...tables, events };
     const scrubber = new Scrubber(db, transactions);
     const seen = new SeenIds(base, options.dedupWindow, generationFor(options));
-    const space = new Space(options, { ...base, scrubber });
-    const routes = new RouteRecords(checkpoints);
     const note = new NoteKeeper(base, path);
-    const cursors = new Cursors({ ...base, routes, note });
-    const setAside = new SetAside(db, checkpoints);
-    const asideEntries = new AsideEntries(db);
-    const damages = new Damages({ ...base, setAside, cursors });
-    const erasedAlone = new ErasedAlone({ ...base, cursors });
-    const receipts = new ReceiptFeed({ ...base, cursors });
     this.#db = db;
     this.#options = options;
     this.#transactions = transactions;
     this.#seen = seen;
     this.#events = events;
-    this.#appending = { ...base, seen, setAside, recentEntries: receipts.recent };
-    this.retention = new Retention({ ...base, seen, cursors, setAside, asideEntries, space, note });
-    this.#damages = damages;
-    this.#erasedAlone = erasedAlone;
     this.#note = note;
     this.checkpoints = checkpoints;
-    this.cursors = cursors;
-    this.eraser = new Eraser({ ...base, scrubber, alone: erasedAlone, asideEntries, seen });
-    this.setAside = setAside;
-    this.asideEntries = asideEntries;
-    this.routes = routes;
-    this.receipts = receipts;
-    this.space = space;
+    this.space = new Space(options, { ...base, scrubber });
+    this.routes = new RouteRecords(checkpoints);
+    this.cursors = new Cursors({ ...base, routes: this.routes, note });
+    this.setAside = new SetAside(db, checkpoints);
+    this.asideEntries = new AsideEntries(db);
+    const { setAside, asideEntries, cursors, space } = this;
+    this.#damages = new Damages({ ...base, setAside, cursors });
+    this.#erasedAlone = new ErasedAlone({ ...base, cursors });
+    this.receipts = new ReceiptFeed({ ...base, cursors });
+    this.#appending = { ...base, seen, setAside, recentEntries: this.receipts.recent };
+    this.retention = new Retention({ ...base, seen, cursors, setAside, asideEntries, space, note });
+    this.eraser = new Eraser({ ...base, scrubber, alone: this.#erasedAlone, asideEntries, seen });
     const now = Date.now();
     this.repairs = [
       ...repairs,
-      ...damages.noteLostSegments(events.lost, now),
-      ...damages.noteLostQuarantine(events.kept, now),
+      ...this.#damages.noteLostSegments(events.lost, now),
+      ...this.#damages.noteLostQuarantine(events.kept, now),
     ];
     // What a crash has left undone.
     const { unsaved, hasRolled, lost } = events;
