@@ -43,7 +43,7 @@ export class Dispatcher {
       await feed.start();
       if ('maySend' in journal)
         // The seqs of this log are not in order of time, so that an erasure cannot name them: checks each event before it is sent.
-        feed.forget({
+        feed.progress.forget({
           upTo: Infinity,
           owned: (event) => !journal.maySend(event) || this.#options.isErased(event),
         });
@@ -60,10 +60,9 @@ export class Dispatcher {
     for (const feed of this.#feeds.values()) feed.begin();
   }
 
-  /** As `Feed.passed`, of all that the journal holds now; never resolves while the sink is in trouble. */
+  /** As `Feed.passed`; never resolves while the sink is in trouble. */
   async passed(name: string, until: 'sent' | 'settled' = 'settled'): Promise<void> {
-    const feed = this.#feeds.get(name);
-    await feed?.passed(feed.lastSeq, until);
+    await this.#feeds.get(name)?.passed(until);
   }
 
   /**
@@ -89,7 +88,7 @@ export class Dispatcher {
   /** The least cursor; Infinity without sinks. */
   slowestCursor(): number {
     let least = Infinity;
-    for (const feed of this.#feeds.values()) least = Math.min(least, feed.cursor);
+    for (const feed of this.#feeds.values()) least = Math.min(least, feed.progress.cursor);
     return least;
   }
 
@@ -104,14 +103,16 @@ export class Dispatcher {
     return Array.from(this.#feeds.values(), (feed) => feed.status());
   }
 
-  /** As `Feed.forget`, for every sink. */
+  /** Events of an erased user are not sent to any sink any more. Batches in flight continue. */
   forget(request: ForgetRequest): void {
-    for (const feed of this.#feeds.values()) feed.forget(request);
+    for (const feed of this.#feeds.values()) feed.progress.forget(request);
   }
 
   /** As `SinkContext.takeBack`. */
   takeBack(name: string, gone: TakenBack): Promise<number> {
-    return this.#feeds.get(name)?.takeBack(gone) ?? Promise.reject(new Error(`${name} is not open`));
+    return (
+      this.#feeds.get(name)?.deadLetters.takeBack(gone) ?? Promise.reject(new Error(`${name} is not open`))
+    );
   }
 
   /** Waits for the batches that are in flight now; returns the sinks that have not answered when `signal` aborts. */

@@ -69,7 +69,7 @@ export interface FeedEvents {
   /** The sink itself, or a read of the journal, has failed. @param delayMs the wait that the sink asked for, or 0 */
   failed(reason: string, delayMs: number): void;
   /** A batch was answered without trouble. @param reason why some of it is sent again; null when nothing is */
-  answered(reason: string | null, hasProgressed: boolean): void;
+  batchAnswered(reason: string | null, hasProgressed: boolean): void;
   /** The sink has confirmed deliveries that it held. */
   confirmed(deliveries: number, seqs: SeqsByDestination): void;
   /** The sink has lost deliveries that it held; they are deferred now. */

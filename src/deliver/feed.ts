@@ -1,15 +1,9 @@
 import { MillraceError, messageOf } from '../core/errors.ts';
-import type { TakenBack } from '../core/sink.ts';
 import { onAbort, orAborted, untilAborted } from '../lib/abort.ts';
 import { Steady } from '../lib/steady.ts';
 import { DownTracker } from './down-tracker.ts';
-import type {
-  FeedEvents,
-  FeedOptions,
-  FeedStatus,
-  ForgetRequest,
-  SeqsByDestination,
-} from './feed-options.ts';
+import { DeadLetters } from './dead-letters.ts';
+import type { FeedEvents, FeedOptions, FeedStatus, SeqsByDestination } from './feed-options.ts';
 import type { Item } from './item.ts';
 import { Loader } from './loader.ts';
 import { Progress } from './progress.ts';
@@ -42,13 +36,14 @@ type FeedMode = 'opening' | 'running' | 'paused' | 'draining' | 'stopped';
  * `stop` leads to draining from every mode. Only `#enter` changes the mode, and every reason for a change is in this file; what
  * needs no mode (progress, retries, sending, loading) is in others.
  */
-export class Feed {
+export class Feed implements FeedEvents {
   readonly name: string;
+  readonly progress: Progress;
+  readonly deadLetters: DeadLetters;
   readonly #options: FeedOptions;
   readonly #calls: SinkCalls;
   readonly #pending: SendQueue;
   readonly #abort = new AbortController();
-  readonly #progress: Progress;
   readonly #loader: Loader;
   readonly #sender: Sender;
   readonly #down: DownTracker;
@@ -77,31 +72,24 @@ export class Feed {
     this.name = options.name;
     this.#options = options;
     this.#calls = new SinkCalls(options);
-    const { clock, retry, downAfter = Infinity } = options;
+    const { clock, downAfter = Infinity } = options;
     this.#error = new Steady(clock, ERROR_SHOWN_MS);
     const { limits } = options.sink;
     const isInOrder = limits.inFlight === 1 && limits.batchBy === 'mixed';
     this.#pending = isInOrder ? new QueueInOrder(limits) : new QueuePerUser(limits);
-    const events: FeedEvents = {
-      moved: () => this.#moveCursor(),
-      ready: () => this.#pump(),
-      failed: (reason, delayMs) => this.#pause(reason, delayMs),
-      answered: (reason, hasProgressed) => this.#answered(reason, hasProgressed),
-      confirmed: (deliveries, seqs) => this.#confirmed(deliveries, seqs),
-      lost: (deliveries, reason) => this.#lost(deliveries, reason),
-    };
-    this.#progress = new Progress(options, this.#pending, events);
-    this.#loader = new Loader(options, this.#progress, events);
+    this.progress = new Progress(options, this.#pending, this);
+    this.deadLetters = new DeadLetters(options);
+    this.#loader = new Loader(options, this.progress, this);
     this.#down = new DownTracker({
       clock,
       after: downAfter,
       callTime: limits.sendTimeout ?? 0,
       onChange: (isDown) => this.#wentUpOrDown(isDown),
     });
-    const parts = { calls: this.#calls, pending: this.#pending, progress: this.#progress, down: this.#down };
-    this.#sender = new Sender({ ...parts, options, signal: this.#abort.signal }, events);
-    const later = (callback: () => void): void => void clock.after(retry.max, callback);
-    this.#waiters = new Waiters(this.#progress, () => this.#calls.flush(), later);
+    const { progress, deadLetters } = this;
+    const parts = { calls: this.#calls, pending: this.#pending, progress, deadLetters, down: this.#down };
+    this.#sender = new Sender({ ...parts, options, signal: this.#abort.signal }, this);
+    this.#waiters = new Waiters(options, progress, this.#calls);
   }
 
   /**
@@ -112,8 +100,8 @@ export class Feed {
   async start(): Promise<void> {
     const { journal } = this.#options;
     const cursor = await journal.openCursor(this.name);
-    this.#progress.begin(cursor, await settledAheadOf(this.name, this.#options));
-    const ends = [this.#loader.watch(), journal.subscribe(() => this.#pump())];
+    this.progress.begin(cursor, await settledAheadOf(this.name, this.#options));
+    const ends = [this.#loader.watch(), journal.subscribe(() => this.ready())];
     this.#unsubscribe = () => ends.forEach((end) => end());
     const overdue = Promise.withResolvers<void>();
     const cancel = this.#options.clock.after(OPEN_WAIT, () => {
@@ -136,17 +124,12 @@ export class Feed {
   begin(): void {
     if (this.#begun) return;
     this.#begun = true;
-    this.#pump();
+    this.ready();
   }
 
-  /** As `Waiters.passed`. */
-  passed(seq: number, until: 'sent' | 'settled'): Promise<void> {
-    return this.#waiters.passed(seq, until);
-  }
-
-  /** Events of an erased user are not sent any more. Batches in flight continue. */
-  forget(request: ForgetRequest): void {
-    this.#progress.forget(request);
+  /** As `Waiters.passed`, of all that the journal holds now. */
+  passed(until: 'sent' | 'settled'): Promise<void> {
+    return this.#waiters.passed(this.#options.journal.lastSeq, until);
   }
 
   /** After `stop`. @param forget as `EventLog.releaseCursor` */
@@ -160,38 +143,25 @@ export class Feed {
     await this.#calls.answered();
   }
 
-  /** As `SinkContext.takeBack`. */
-  takeBack(gone: TakenBack): Promise<number> {
-    return this.#sender.deadLetters.takeBack(gone);
-  }
-
-  get lastSeq(): number {
-    return this.#options.journal.lastSeq;
-  }
-
-  /** Everything up to and including this seq is settled. */
-  get cursor(): number {
-    return this.#progress.cursor;
-  }
-
   /** Whether the sink accepts what it is sent. One that failed and is retried does not yet. */
   get isWell(): boolean {
     return this.#shownMode === 'running' && this.#error.now === null;
   }
 
   status(): FeedStatus {
+    const { sink } = this.#options;
     const mode = this.#shownMode;
     return {
       sink: this.name,
       mode,
-      ...this.#progress.status(),
+      ...this.progress.status(),
       inFlight: this.#inFlight.size,
       ...this.#sender.counts,
-      dead: this.#sender.deadLetters.count,
+      dead: this.deadLetters.count,
       lastError: this.#error.shown ?? (mode === 'down' ? this.#whyDown : null),
       troubles: this.#calls.troubles(),
-      skipped: this.#calls.skipped(),
-      newest: this.#calls.newest(),
+      skipped: Object.fromEntries(sink.skipped?.() ?? []),
+      newest: Object.fromEntries(sink.newest?.() ?? []),
     };
   }
 
@@ -209,9 +179,9 @@ export class Feed {
   }
 
   #lookDown(): boolean {
-    const { waiting, held, lookedAt } = this.#progress.status();
+    const { waiting, held, lookedAt } = this.progress.status();
     const isOpen = this.#begun && this.#mode !== 'opening';
-    return this.#down.look(isOpen && (waiting > held || this.lastSeq > lookedAt));
+    return this.#down.look(isOpen && (waiting > held || this.#options.journal.lastSeq > lookedAt));
   }
 
   /**
@@ -231,10 +201,10 @@ export class Feed {
     await orAborted(Promise.all(this.#inFlight), signal).finally(forget);
     // Before the sink closes its files: what is in them must not look undelivered after a crash in between.
     await this.#options.journal.flush().catch(() => undefined);
-    const { cursor } = this;
+    const { cursor } = this.progress;
     await orAborted(this.#calls.close(signal), signal);
     // A sink that closes confirms what it held.
-    if (this.cursor > cursor) await this.#options.journal.flush().catch(() => undefined);
+    if (this.progress.cursor > cursor) await this.#options.journal.flush().catch(() => undefined);
   }
 
   /** Opens the sink; after an error again, in the background. */
@@ -256,7 +226,7 @@ export class Feed {
     }
     this.#error.end();
     this.#enter('running');
-    this.#pump();
+    this.ready();
   }
 
   #enter(mode: FeedMode): void {
@@ -272,7 +242,7 @@ export class Feed {
   }
 
   /** Loads and sends as much as the bounds allow. Cheap when there is nothing to do. */
-  #pump(): void {
+  ready(): void {
     if (this.#mode === 'opening' || this.#mode === 'stopped') return;
     if (this.#begun && this.#mode !== 'draining') this.#loader.load(this.#isBusy);
     if (this.#mode === 'paused') return;
@@ -280,7 +250,7 @@ export class Feed {
     const concurrency = this.#failures > 0 ? 1 : this.#calls.limits.inFlight;
     while (this.#pending.ready && this.#inFlight.size < concurrency) {
       if (this.#lingers()) break;
-      const batch = this.#pending.take(this.#loader.batchCount);
+      const batch = this.#pending.take(this.#loader.catchUp.batchCount);
       if (batch === null) break;
       this.#send(batch);
     }
@@ -296,7 +266,7 @@ export class Feed {
   #lingers(): boolean {
     const { clock, sink } = this.#options;
     const { linger = 0 } = sink.limits;
-    const isFull = this.#progress.destinations.count >= this.#loader.batchCount;
+    const isFull = this.progress.destinations.count >= this.#loader.catchUp.batchCount;
     if (linger === 0 || isFull || this.#mode === 'draining') return false;
     const left = this.#lastSend + linger - clock.monotonic();
     if (left <= 0) return false;
@@ -304,7 +274,7 @@ export class Feed {
       this.#isLingering = true;
       clock.after(left, () => {
         this.#isLingering = false;
-        this.#pump();
+        this.ready();
       });
     }
     return true;
@@ -314,19 +284,19 @@ export class Feed {
     this.#lastSend = this.#options.clock.monotonic();
     const work = this.#sender.send(batch).then(() => {
       this.#inFlight.delete(work);
-      this.#pump();
+      this.ready();
     });
     this.#inFlight.add(work);
   }
 
-  #answered(reason: string | null, hasProgressed: boolean): void {
+  batchAnswered(reason: string | null, hasProgressed: boolean): void {
     if (reason !== null) this.#error.begin(reason);
     if (!hasProgressed) return;
     this.#failures = 0;
     this.#error.end();
   }
 
-  #pause(reason: string, delayMs: number): void {
+  failed(reason: string, delayMs: number): void {
     // Calls side by side that fail together count as one failure.
     if (this.#mode !== 'paused') this.#failures += 1;
     this.#error.begin(reason);
@@ -344,28 +314,28 @@ export class Feed {
     this.#options.clock.after(pause, () => {
       if (this.#mode !== 'paused' || this.#pausedUntil !== until) return;
       this.#enter('running');
-      this.#pump();
+      this.ready();
     });
   }
 
-  #confirmed(deliveries: number, seqs: SeqsByDestination): void {
+  confirmed(deliveries: number, seqs: SeqsByDestination): void {
     const { journal } = this.#options;
     this.#sender.counts.delivered += deliveries;
     this.#losses = 0;
     if ('delivered' in journal)
       for (const [destination, own] of seqs)
         for (const seq of own.values()) journal.delivered(this.name, { seq }, destination);
-    this.#moveCursor();
+    this.moved();
   }
 
-  #lost(deliveries: number, cause: unknown): void {
+  lost(deliveries: number, cause: unknown): void {
     const reason = messageOf(cause);
     const fields = { sink: this.name, deliveries, reason };
     this.#options.log.warn(fields, 'the sink has lost what it held; it is sent again');
     this.#sender.counts.retried += deliveries;
     this.#down.add(0, -deliveries);
     this.#losses += 1;
-    this.#pause(reason, backoff(this.#losses, this.#options.retry));
+    this.failed(reason, backoff(this.#losses, this.#options.retry));
   }
 
   #wentUpOrDown(isDown: boolean): void {
@@ -374,9 +344,9 @@ export class Feed {
     else this.#options.log.info(fields, 'sink is up again');
   }
 
-  #moveCursor(): void {
+  moved(): void {
     this.#lookDown();
-    this.#options.journal.moveCursor(this.name, this.#progress.cursor, this.#progress.note);
+    this.#options.journal.moveCursor(this.name, this.progress.cursor, this.progress.note);
     this.#waiters.moved();
   }
 
@@ -384,7 +354,7 @@ export class Feed {
     return new Promise((resolve) => {
       this.#wakeDrain = resolve;
       void untilAborted(signal).then(resolve);
-      this.#pump();
+      this.ready();
     });
   }
 }

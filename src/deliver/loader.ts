@@ -10,7 +10,7 @@ export class Loader {
   readonly #options: FeedOptions;
   readonly #progress: Progress;
   readonly #events: FeedEvents;
-  readonly #catchUp: CatchUp;
+  readonly catchUp: CatchUp;
   readonly #loadNext: Load;
   readonly #loadDeferred: Load;
 
@@ -18,7 +18,7 @@ export class Loader {
     this.#options = options;
     this.#progress = progress;
     this.#events = events;
-    this.#catchUp = new CatchUp(options.clock, options.sink.limits, () => events.ready());
+    this.catchUp = new CatchUp(options.clock, options.sink.limits, () => events.ready());
     this.#loadNext = this.#pageLoader((page) => {
       for (const event of page) progress.admit(event);
       return page.length > 0;
@@ -32,13 +32,8 @@ export class Loader {
   /** Watches what comes in, until what it returns is called. */
   watch(): () => void {
     const { journal } = this.#options;
-    const cameIn = (): void => this.#catchUp.cameIn();
+    const cameIn = (): void => this.catchUp.cameIn();
     return 'onReceived' in journal ? journal.onReceived(cameIn) : journal.subscribe(cameIn);
-  }
-
-  /** How many events may go in a batch now. */
-  get batchCount(): number {
-    return this.#catchUp.batchCount;
   }
 
   /** Reads what there is room for. @param isBusy whether something is sent, or can be */
@@ -48,7 +43,7 @@ export class Loader {
     if (room === null) return;
     if (Number.isFinite(firstToReload)) this.#loadDeferred(firstToReload - 1, room);
     if (!destinations.isAnyKeepingUp) return;
-    const limit = this.#catchUp.limit(room, {
+    const limit = this.catchUp.limit(room, {
       waiting: this.#options.journal.lastSeq - position,
       loaded: isBusy ? destinations.count : 0,
     });

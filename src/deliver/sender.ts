@@ -1,6 +1,6 @@
 import { messageOf } from '../core/errors.ts';
 import type { SendResult } from '../core/sink.ts';
-import { DeadLetters } from './dead-letters.ts';
+import type { DeadLetters } from './dead-letters.ts';
 import type { DownTracker } from './down-tracker.ts';
 import type { FeedEvents, FeedOptions } from './feed-options.ts';
 import { Item } from './item.ts';
@@ -15,6 +15,7 @@ export interface SenderParts {
   readonly calls: SinkCalls;
   readonly pending: SendQueue;
   readonly progress: Progress;
+  readonly deadLetters: DeadLetters;
   readonly down: DownTracker;
   /** Ends what is being sent. */
   readonly signal: AbortSignal;
@@ -29,7 +30,6 @@ interface Retry {
 
 /** Sends batches of one sink, and settles, holds or retries each item by its result. */
 export class Sender {
-  readonly deadLetters: DeadLetters;
   /** Deliveries confirmed, and deliveries that were sent and have to be sent again. */
   readonly counts = { delivered: 0, retried: 0 };
   readonly #parts: SenderParts;
@@ -41,7 +41,6 @@ export class Sender {
     const { clock } = parts.options;
     this.#parts = parts;
     this.#events = events;
-    this.deadLetters = new DeadLetters(parts.options);
     this.#epoch = clock.now() - clock.monotonic();
   }
 
@@ -72,7 +71,7 @@ export class Sender {
   }
 
   async #settle(batch: readonly Item[], results: readonly SendResult[]): Promise<void> {
-    const { options, pending, progress, down } = this.#parts;
+    const { options, pending, progress, deadLetters, down } = this.#parts;
     const { name, retry, observer, journal } = options;
     const delivered: Item[] = [];
     const held: { item: Item; until: Promise<void> }[] = [];
@@ -98,7 +97,7 @@ export class Sender {
         later.push({ item, delayMs: delayMs ?? backoff(item.attempts, retry), reason });
       }
     }
-    for (const { item, code, reason: why } of dead) await this.deadLetters.add(item, code, why);
+    for (const { item, code, reason: why } of dead) await deadLetters.add(item, code, why);
     down.answered(results);
     if (delivered.length > 0) observer?.delivered(name, delivered);
     if ('delivered' in journal)
@@ -113,7 +112,7 @@ export class Sender {
     this.#events.moved();
     if (trouble === null) {
       this.#scheduleRetries(later, done);
-      this.#events.answered(failed.reason, done.length > 0);
+      this.#events.batchAnswered(failed.reason, done.length > 0);
       return;
     }
     // The pause of the sink is the wait; what was not settled goes first after it.

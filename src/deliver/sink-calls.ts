@@ -99,14 +99,6 @@ export class SinkCalls {
     return [{ code: 'unanswered', detail, since: first.overdueSince ?? 0 }, ...own];
   }
 
-  skipped(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.#options.sink.skipped?.() ?? []);
-  }
-
-  newest(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.#options.sink.newest?.() ?? []);
-  }
-
   /**
    * Calls the sink. When the call is overdue, it continues, and its answer is ignored.
    * @param outer aborts the call early

@@ -1,4 +1,6 @@
+import type { FeedOptions } from './feed-options.ts';
 import type { Progress } from './progress.ts';
+import type { SinkCalls } from './sink-calls.ts';
 
 interface Waiter {
   readonly seq: number;
@@ -8,20 +10,16 @@ interface Waiter {
 
 /** Callers that wait until a sink has everything up to some seq. */
 export class Waiters {
+  readonly #options: FeedOptions;
   readonly #progress: Progress;
-  readonly #flush: () => Promise<void>;
-  readonly #later: (callback: () => void) => void;
+  readonly #calls: SinkCalls;
   #waiters: Waiter[] = [];
   #isFlushing = false;
 
-  /**
-   * @param flush makes the sink confirm what it holds; never rejects
-   * @param later calls back when it is time for the next flush
-   */
-  constructor(progress: Progress, flush: () => Promise<void>, later: (callback: () => void) => void) {
+  constructor(options: FeedOptions, progress: Progress, calls: SinkCalls) {
+    this.#options = options;
     this.#progress = progress;
-    this.#flush = flush;
-    this.#later = later;
+    this.#calls = calls;
   }
 
   /** Resolves when everything up to and including this seq is settled; or, with `sent`, settled or held. */
@@ -43,9 +41,10 @@ export class Waiters {
     });
     if (this.#isFlushing || !this.#waiters.some(({ seq }) => progress.isSent(seq))) return;
     this.#isFlushing = true;
-    void this.#flush().finally(() => {
+    void this.#calls.flush().finally(() => {
+      const { clock, retry } = this.#options;
       // Again for what has failed, or came since.
-      this.#later(() => {
+      clock.after(retry.max, () => {
         this.#isFlushing = false;
         this.moved();
       });

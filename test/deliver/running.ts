@@ -87,7 +87,7 @@ const IGNORED: FeedEvents = {
   moved: ignore,
   ready: ignore,
   failed: ignore,
-  answered: ignore,
+  batchAnswered: ignore,
   confirmed: ignore,
   lost: ignore,
 };
