@@ -1,33 +1,19 @@
 import { messageOf } from '../core/errors.ts';
 import type { JournalEvent } from '../core/event.ts';
-import type { ClaimCheck, Delivery, SendResult } from '../core/sink.ts';
+import type { ClaimCheck, Delivery, SendResult, Sink } from '../core/sink.ts';
 import type { Item } from './item.ts';
 import type { SinkCalls } from './sink-calls.ts';
 
 /**
- * Sends one batch and finds the result of each item.
+ * Sends one batch and finds the result of each item. Items are named by their index in the batch.
  *
  * Items above the sink's own limit are refused without being sent; where another sink keeps large events, a pointer is sent
  * instead, after the rest of the batch. When the sink refuses a batch without saying which event is to blame, the batch is
  * halved until it is one event, sent alone. Halves go one after the other, and nothing of a user follows an earlier event of
  * that user that has to be sent again.
- *
- * @returns a result for each item, in order
  */
-export async function sendBatch(
-  sink: SinkCalls,
-  batch: readonly Item[],
-  signal: AbortSignal,
-): Promise<readonly SendResult[]> {
-  const sending = new BatchSending(sink, batch, signal);
-  await sending.send();
-  if (sink.keeps) await sending.sendPointers();
-  return sending.results;
-}
-
-/** Items are named by their index in the batch. */
-class BatchSending {
-  readonly results: SendResult[] = [];
+export class BatchSending {
+  readonly #results: SendResult[] = [];
   readonly #sink: SinkCalls;
   readonly #batch: readonly Item[];
   readonly #signal: AbortSignal;
@@ -40,23 +26,26 @@ class BatchSending {
     this.#signal = signal;
   }
 
-  async send(): Promise<void> {
-    const { eventBytes } = this.#sink.limits;
+  /** @returns a result for each item, in order */
+  async send(): Promise<readonly SendResult[]> {
+    const { limits, keep } = this.#sink;
     const sendable: number[] = [];
     for (let at = 0; at < this.#batch.length; at += 1) {
-      const refusal = refusalOf(this.#batch[at] as Item, eventBytes);
+      const refusal = refusalOf(this.#batch[at] as Item, limits.eventBytes);
       if (refusal === null) sendable.push(at);
       else this.#set(at, refusal);
     }
     if (sendable.length > 0) await this.#attempt(sendable);
+    if (keep !== null) await this.#sendPointers(keep);
+    return this.#results;
   }
 
   /** One after the other: each is large, and nothing of a user may follow what has to be sent again. */
-  async sendPointers(): Promise<void> {
+  async #sendPointers(keep: NonNullable<Sink['keep']>): Promise<void> {
     for (const [at, item] of this.#batch.entries()) {
-      const result = this.results[at];
+      const result = this.#results[at];
       if (result?.status === 'refused' && result.code === TOO_LARGE)
-        this.#set(at, this.#retryBefore(at) ?? (await this.#sendPointer(item)));
+        this.#set(at, this.#retryBefore(at) ?? (await this.#sendPointer(item, keep)));
     }
   }
 
@@ -84,9 +73,9 @@ class BatchSending {
     }
   }
 
-  async #sendPointer({ event, destination }: Item): Promise<SendResult> {
+  async #sendPointer({ event, destination }: Item, keep: NonNullable<Sink['keep']>): Promise<SendResult> {
     try {
-      const pointer = pointerTo(event, await this.#sink.keep(event, this.#signal));
+      const pointer = pointerTo(event, await keep(event, this.#signal));
       const [result = MISSING] = await this.#call([{ event: pointer, destination }]);
       return result;
     } catch (error) {
@@ -105,7 +94,7 @@ class BatchSending {
   }
 
   #set(at: number, result: SendResult): void {
-    this.results[at] = result;
+    this.#results[at] = result;
     if (result.status !== 'retry') return;
     const key = this.#batch[at]?.key ?? null;
     if (key !== null) this.#firstRetry.set(key, Math.min(at, this.#firstRetry.get(key) ?? at));
@@ -114,7 +103,7 @@ class BatchSending {
   /** The result of an earlier item of the same key that has to be sent again. */
   #retryBefore(at: number): SendResult | undefined {
     const first = this.#firstRetry.get(this.#batch[at]?.key ?? '') ?? at;
-    return first < at ? this.results[first] : undefined;
+    return first < at ? this.#results[first] : undefined;
   }
 }
 

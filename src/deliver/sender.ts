@@ -6,7 +6,7 @@ import type { FeedEvents, FeedOptions } from './feed-options.ts';
 import { Item } from './item.ts';
 import type { Progress } from './progress.ts';
 import { backoff } from './retry.ts';
-import { sendBatch } from './send-batch.ts';
+import { BatchSending } from './send-batch.ts';
 import type { SendQueue } from './send-queue.ts';
 import type { SinkCalls } from './sink-calls.ts';
 
@@ -57,8 +57,8 @@ export class Sender {
       item.attempts += 1;
       item.firstTry ??= now;
     }
-    const send = (): Promise<readonly SendResult[]> => sendBatch(calls, batch, signal);
-    const results = await (tracing === undefined ? send() : tracing.deliver(name, batch, send));
+    const sending = new BatchSending(calls, batch, signal);
+    const results = await (tracing?.deliver(name, batch, () => sending.send()) ?? sending.send());
     observer?.sent(name, batch, clock.monotonic() - now);
     try {
       await this.#settle(batch, results);

@@ -1,10 +1,9 @@
 import { messageOf } from '../core/errors.ts';
-import type { JournalEvent } from '../core/event.ts';
 import {
   DELIVERED,
-  type ClaimCheck,
   type Delivery,
   type SendResult,
+  type Sink,
   type SinkLimits,
   type SinkTrouble,
 } from '../core/sink.ts';
@@ -27,20 +26,19 @@ interface OpenCall {
 /** Calls a sink, also one written by a user: limits the time of each call, checks each answer, and knows what is unanswered. */
 export class SinkCalls {
   readonly limits: SinkLimits;
+  /** Keeps an event that is too large; null when nothing can. */
+  readonly keep: NonNullable<Sink['keep']> | null;
   readonly #options: Options;
   readonly #timeout: number | null;
   readonly #open = new Map<Promise<unknown>, OpenCall>();
 
   constructor(options: Options) {
-    const { sink, sendTimeout } = options;
+    const { sink, keep, sendTimeout } = options;
     this.#options = options;
     this.limits = sink.limits;
+    this.keep =
+      keep === undefined ? null : (event, signal) => this.#call('keep', signal, (own) => keep(event, own));
     this.#timeout = sendTimeout === undefined ? null : Math.max(sendTimeout, sink.limits.sendTimeout ?? 0);
-  }
-
-  /** Whether events that are too large can be kept elsewhere. */
-  get keeps(): boolean {
-    return this.#options.keep !== undefined;
   }
 
   open(signal: AbortSignal): Promise<void> {
@@ -51,12 +49,6 @@ export class SinkCalls {
   async send(batch: readonly Delivery[], signal: AbortSignal): Promise<SendResult[]> {
     const answer: unknown = await this.#call('send', signal, (own) => this.#options.sink.send(batch, own));
     return readAnswer(answer, batch.length);
-  }
-
-  keep(event: JournalEvent, signal: AbortSignal): Promise<ClaimCheck> {
-    const { keep } = this.#options;
-    if (keep === undefined) return Promise.reject(new Error('nothing keeps large events'));
-    return this.#call('keep', signal, (own) => keep(event, own));
   }
 
   /** Makes the sink confirm all that it holds. Never rejects. */
