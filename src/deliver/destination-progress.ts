@@ -10,7 +10,7 @@ export class DestinationProgress {
   /** Deliveries in memory, bytes of their bodies, and how many of them wait for a retry. */
   readonly load = { count: 0, bytes: 0, retried: 0 };
   readonly #open = new NumberSet();
-  readonly #deferred = new NumberSet();
+  readonly deferred = new NumberSet();
   /** By the promise that says when they are confirmed, the same one for many. */
   readonly #held = new Map<Promise<void>, NumberSet>();
   /** Events settled after one that is not. */
@@ -23,29 +23,20 @@ export class DestinationProgress {
 
   /** The first event that the sink does not have; Infinity without any. */
   get firstToSend(): number {
-    return Math.min(this.#open.least, this.#deferred.least);
-  }
-
-  get deferred(): number {
-    return this.#deferred.size;
-  }
-
-  /** Infinity without any. */
-  get firstDeferred(): number {
-    return this.#deferred.least;
+    return Math.min(this.#open.least, this.deferred.least);
   }
 
   /** @returns false when it is open already */
   open(seq: number): boolean {
     if (this.#open.has(seq)) return false;
-    this.#deferred.delete(seq);
+    this.deferred.delete(seq);
     this.#open.add(seq);
     return true;
   }
 
   defer(seq: number): void {
     this.#open.delete(seq);
-    this.#deferred.add(seq);
+    this.deferred.add(seq);
   }
 
   hold(seq: number, until: Promise<void>): void {
@@ -55,7 +46,7 @@ export class DestinationProgress {
 
   settle(seq: number): void {
     this.#open.delete(seq);
-    this.#deferred.delete(seq);
+    this.deferred.delete(seq);
     const first = this.#from(0);
     if (seq > first) this.#settled.add(seq);
     else this.#settled.cut(first);
@@ -73,7 +64,7 @@ export class DestinationProgress {
   /** @returns how many events were held until this promise */
   deferHeld(until: Promise<void>): number {
     const seqs = this.#takeHeld(until);
-    this.#deferred.addAll(seqs);
+    this.deferred.addAll(seqs);
     return seqs.size;
   }
 
@@ -100,7 +91,7 @@ export class DestinationProgress {
 
   /** The first event from a seq on that is not settled. */
   #from(seq: number): number {
-    let first = Math.min(this.#open.from(seq), this.#deferred.from(seq));
+    let first = Math.min(this.#open.from(seq), this.deferred.from(seq));
     for (const held of this.#held.values()) first = Math.min(first, held.from(seq));
     return first;
   }

@@ -56,7 +56,7 @@ export class Destinations {
   /** Deliveries that are to be loaded again. */
   get deferred(): number {
     let deferred = 0;
-    for (const each of this.#all.values()) deferred += each.deferred;
+    for (const each of this.#all.values()) deferred += each.deferred.size;
     return deferred;
   }
 
@@ -81,18 +81,18 @@ export class Destinations {
   /** False while the next event would be deferred for every destination. */
   get isAnyKeepingUp(): boolean {
     let behind = 0;
-    for (const { firstDeferred } of this.#all.values()) if (firstDeferred !== Infinity) behind += 1;
+    for (const { deferred } of this.#all.values()) if (deferred.size > 0) behind += 1;
     return behind === 0 || behind < this.#known;
   }
 
   /** The first deferred event for which there is room again; Infinity without any. */
   get firstToReload(): number {
-    return this.#least((each) => (this.#has(each, MOST / 2) ? each.firstDeferred : Infinity));
+    return this.#least((each) => (this.#has(each, MOST / 2) ? each.deferred.least : Infinity));
   }
 
   /** Whether the next event is deferred: the destination cannot keep up, and others need the memory. */
   isBehind(destination: DestinationProgress): boolean {
-    return destination.firstDeferred !== Infinity || this.#takesMoreThan(MOST, destination);
+    return destination.deferred.size > 0 || this.#takesMoreThan(MOST, destination);
   }
 
   /** Whether one more deferred event may be loaded. */

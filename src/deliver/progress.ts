@@ -110,11 +110,11 @@ export class Progress {
     const events = new Map(page.map((event) => [event.seq, event]));
     for (const [name, destination] of this.destinations) {
       // In order, or events of a user would overtake each other.
-      if (destination.firstDeferred <= after) continue;
+      if (destination.deferred.least <= after) continue;
       for (
-        let seq = destination.firstDeferred;
+        let seq = destination.deferred.least;
         seq <= upTo && this.destinations.hasRoom(destination);
-        seq = destination.firstDeferred
+        seq = destination.deferred.least
       ) {
         const event = events.get(seq);
         const target = event === undefined ? null : this.#targetNow(event, name);
