@@ -65,7 +65,9 @@ function follow(
     settle: async () => {
       const late = await dispatcher.answered(AbortSignal.timeout(SETTLE_WAIT));
       if (late.length > 0) throw new Error(`${late.join(', ')} has not answered a batch`);
-      await Promise.all(sinks.names.map((name) => sinks.settle(name, () => Promise.resolve(true))));
+      await Promise.all(
+        sinks.names.map(async (name) => sinks.get(name)?.settle?.(() => Promise.resolve(true))),
+      );
       await store.settled();
     },
   });

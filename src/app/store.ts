@@ -115,7 +115,8 @@ function openShared(
     handOver: (sink, signal) => handOver(delivering(), sink, signal),
     flushSink: (sink) =>
       void delivering()
-        ?.sinks.flush(sink)
+        ?.sinks.get(sink)
+        ?.flush?.()
         .catch(() => undefined),
     isErased: users.isErased,
     log,
@@ -128,7 +129,7 @@ async function handOver(delivering: Delivering | null, sink: string, signal: Abo
   const { dispatcher, sinks } = delivering;
   await orAborted(dispatcher.answeredBy(sink), signal);
   const holds = dispatcher.status().some((each) => each.sink === sink && each.held > 0);
-  if (holds && !signal.aborted) await orAborted(sinks.flush(sink), signal);
+  if (holds && !signal.aborted) await orAborted(Promise.resolve(sinks.get(sink)?.flush?.()), signal);
 }
 
 function openMemory(plan: Live<Plan>, log: Logger): DeliveredLog {

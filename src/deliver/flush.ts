@@ -25,7 +25,7 @@ export async function flushSinks(
   { dispatcher, sinks, store, clock }: FlushParts,
   names: readonly string[] | null,
 ): Promise<readonly FlushedSink[]> {
-  const able = sinks.names.filter((name) => sinks.canFlush(name));
+  const able = sinks.names.filter((name) => sinks.get(name)?.flush !== undefined);
   for (const name of names ?? []) refuseOther(name, able, sinks.names);
   return Promise.all(
     (names === null ? able : [...new Set(names)]).map(async (sink): Promise<FlushedSink> => {
@@ -33,7 +33,7 @@ export async function flushSinks(
       // What is in a closed file must not look undelivered after a crash.
       await store.flush().catch(() => undefined);
       try {
-        return { sink, waiting, ...(await sinks.flush(sink)) };
+        return { sink, waiting, files: [], failed: [], ...(await sinks.get(sink)?.flush?.()) };
       } catch (error) {
         return { sink, waiting, files: [], failed: [messageOf(error)] };
       }

@@ -1,6 +1,5 @@
-import type { ErasableStore } from '../core/erasure.ts';
 import { messageOf } from '../core/errors.ts';
-import type { Flushed, Sink, SinkContext, SinkModule } from '../core/sink.ts';
+import type { Sink, SinkContext, SinkModule } from '../core/sink.ts';
 import type { Dispatcher, RemoveOptions } from './dispatcher.ts';
 import type { FeedOptions } from './feed-options.ts';
 
@@ -130,24 +129,9 @@ export class LiveSinks {
     }
   }
 
-  /** Makes a sink close the files for which `holds` answers true; nothing for a sink that is not open. */
-  async settle(name: string, holds: (path: string) => Promise<boolean>): Promise<void> {
-    await this.#open.get(name)?.settle?.(holds);
-  }
-
-  /** Whether a sink keeps files open that it can close before their time. */
-  canFlush(name: string): boolean {
-    return this.#open.get(name)?.flush !== undefined;
-  }
-
-  /** @throws whatever the sink throws */
-  async flush(name: string): Promise<Flushed> {
-    return (await this.#open.get(name)?.flush?.()) ?? { files: [], failed: [] };
-  }
-
-  /** What an erasure clears at a sink beside its files; null where there is nothing, or the sink is not open. */
-  erasable(name: string): ErasableStore | null {
-    return this.#open.get(name)?.erasable?.() ?? null;
+  /** The sink itself, while it is open. */
+  get(name: string): Sink | undefined {
+    return this.#open.get(name);
   }
 
   async remove(name: string, signal: AbortSignal, options: RemoveOptions = {}): Promise<void> {

@@ -9,6 +9,7 @@ import {
 } from '../../core/erasure.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import type { EventStore } from '../../core/journal.ts';
+import type { Sink } from '../../core/sink.ts';
 import { within } from '../../lib/abort.ts';
 import { LocalErasures, type LocalErasuresOptions } from './local-erasures.ts';
 import { erasuresOptions, type ErasableJournal, type ErasingParts } from './stores.ts';
@@ -31,10 +32,7 @@ export interface ErasingSystem extends Pick<ErasingParts, 'plan' | 'users' | 'pr
     forget(forgotten: { readonly upTo: number; readonly owned: (event: Said) => boolean }): void;
     answered(signal: AbortSignal): Promise<readonly string[]>;
   };
-  readonly sinks: {
-    settle: NonNullable<ErasingParts['settleSink']>;
-    erasable: NonNullable<ErasingParts['erasable']>;
-  };
+  readonly sinks: { get(name: string): Pick<Sink, 'settle' | 'erasable'> | undefined };
   /** Events that the console shows. */
   readonly recent: { forget(owned: (whose: Ownership) => boolean): void };
   readonly clock: Clock;
@@ -51,8 +49,8 @@ export function runErasures(system: ErasingSystem): RunningErasures {
   const options = erasuresOptions({
     ...rest,
     journal: () => Promise.resolve(journal),
-    settleSink: (name, holds) => sinks.settle(name, holds),
-    erasable: (name) => sinks.erasable(name),
+    settleSink: async (name, holds) => sinks.get(name)?.settle?.(holds),
+    erasable: (name) => sinks.get(name)?.erasable?.() ?? null,
     settle: async (subjects) => {
       await store.settled();
       const owners = new Owners(subjects);
