@@ -13,15 +13,26 @@ export interface Move {
   readonly from: Fate;
   readonly to: Fate;
   readonly events: number;
-  /** A few types: one event of each, and how many events of the type move this way. */
-  readonly examples: readonly { readonly type: string; readonly id: string; readonly events: number }[];
+  readonly examples: readonly Example[];
+}
+
+/** One event of a type, and how many events of the type move this way. */
+interface Example {
+  readonly type: string;
+  readonly id: string;
+  events: number;
+}
+
+interface OpenMove extends Omit<Move, 'events' | 'examples'> {
+  events: number;
+  readonly types: Map<string, Example>;
 }
 
 /** How many events a target gets under each of the two configs. */
 export interface TargetCount {
   readonly target: string;
-  readonly current: number;
-  readonly next: number;
+  current: number;
+  next: number;
 }
 
 /** Types named for a move: senders choose the types, so their number must have a limit. */
@@ -47,9 +58,9 @@ export class Comparison {
   events = 0;
   changed = 0;
   readonly #moves = new Map<string, OpenMove>();
-  readonly #targets = new Map<string, { current: number; next: number }>();
+  readonly #targets = new Map<string, TargetCount>();
 
-  add(event: { readonly type: string; readonly id: string }, current: Fate, next: Fate): void {
+  add({ type, id }: Omit<Example, 'events'>, current: Fate, next: Fate): void {
     this.events += 1;
     for (const target of current) this.#target(target).current += 1;
     for (const target of next) this.#target(target).next += 1;
@@ -57,50 +68,28 @@ export class Comparison {
     const to = next.filter((target) => !current.includes(target));
     if (from.length === 0 && to.length === 0) return;
     this.changed += 1;
-    this.#move(from, to).add(event);
+    const makeMove = (): OpenMove => ({ from, to, events: 0, types: new Map() });
+    const move = getOrMake(this.#moves, JSON.stringify([from, to]), makeMove);
+    move.events += 1;
+    const known = move.types.get(type);
+    if (known !== undefined) known.events += 1;
+    else if (move.types.size < MAX_NAMED_TYPES) move.types.set(type, { type, id, events: 1 });
   }
 
   /** The largest first. */
   moves(): Move[] {
-    return Array.from(this.#moves.values(), (move) => move.finished()).sort((a, b) => b.events - a.events);
+    return Array.from(this.#moves.values(), ({ types, ...move }) => ({
+      ...move,
+      examples: [...types.values()],
+    })).sort((a, b) => b.events - a.events);
   }
 
   /** By name, without targets that get nothing under both configs. */
   targets(): TargetCount[] {
-    return Array.from(this.#targets, ([target, counts]) => ({ target, ...counts })).sort((a, b) =>
-      a.target < b.target ? -1 : 1,
-    );
+    return [...this.#targets.values()].sort((a, b) => (a.target < b.target ? -1 : 1));
   }
 
-  #target(name: string): { current: number; next: number } {
-    return getOrMake(this.#targets, name, () => ({ current: 0, next: 0 }));
-  }
-
-  #move(from: Fate, to: Fate): OpenMove {
-    return getOrMake(this.#moves, JSON.stringify([from, to]), () => new OpenMove(from, to));
-  }
-}
-
-class OpenMove {
-  readonly #from: Fate;
-  readonly #to: Fate;
-  readonly #types = new Map<string, { id: string; events: number }>();
-  #events = 0;
-
-  constructor(from: Fate, to: Fate) {
-    this.#from = from;
-    this.#to = to;
-  }
-
-  add({ type, id }: { readonly type: string; readonly id: string }): void {
-    this.#events += 1;
-    const known = this.#types.get(type);
-    if (known !== undefined) known.events += 1;
-    else if (this.#types.size < MAX_NAMED_TYPES) this.#types.set(type, { id, events: 1 });
-  }
-
-  finished(): Move {
-    const examples = Array.from(this.#types, ([type, { id, events }]) => ({ type, id, events }));
-    return { from: this.#from, to: this.#to, events: this.#events, examples };
+  #target(target: string): TargetCount {
+    return getOrMake(this.#targets, target, () => ({ target, current: 0, next: 0 }));
   }
 }
