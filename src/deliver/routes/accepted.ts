@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { JournalEvent } from '../../core/event.ts';
 import { matchesAll, parseTarget, type Redaction, type Route, type Target } from '../../core/route.ts';
 import type { RouteEra, RouteRecord, Succession } from '../../core/route-record.ts';
-import { getOrMake } from '../../lib/get-or-make.ts';
+import { getOrMake, getOrMakeAtMost } from '../../lib/get-or-make.ts';
 import { compileRoutes, explicitTargets, type RouteTable, withRedactions } from './table.ts';
 
 interface Era {
@@ -41,8 +41,8 @@ export class AcceptedRoutes {
   /** Sinks by type, of events that no older table and no renaming concerns. */
   readonly #usual = new Map<string, ReadonlySet<string>>();
   readonly #now: RouteTable;
-  /** The routes of all eras, with the names that their sinks have now. */
-  readonly #ever: readonly Route[];
+  /** Every route that the journal remembers, those in force among them, with the names that their sinks have now. */
+  readonly ever: readonly Route[];
   readonly #isAnyRedacted: boolean;
   readonly #earlier = new Map<string, AcceptedRoutes | null>();
   #name: string | null = null;
@@ -55,22 +55,17 @@ export class AcceptedRoutes {
     this.#lastRenamed = Math.max(-1, ...this.#successions.map(({ upTo }) => upTo));
     this.#newest = this.#eras.at(-1) ?? { after: 0, table: compileRoutes([]) };
     this.#now = this.#newest.table;
-    this.#ever = this.#eras.flatMap(({ after, table: { routes } }) =>
+    this.ever = this.#eras.flatMap(({ after, table: { routes } }) =>
       routes.map((route) => ({ ...route, to: this.#renamed(route.to, after + 1) })),
     );
-    this.#isAnyRedacted = this.#ever.some(({ to }) => to.some(({ redactions }) => redactions !== undefined));
-  }
-
-  /** Every route that the journal remembers, those in force among them. */
-  get ever(): readonly Route[] {
-    return this.#ever;
+    this.#isAnyRedacted = this.ever.some(({ to }) => to.some(({ redactions }) => redactions !== undefined));
   }
 
   targetsOf({ seq, type, handling: { only, redactions, without } }: Addressed): readonly Target[] {
     if (only !== undefined) {
       const named = only.map((name) => withRedactions(parseTarget(name), without?.[name] ?? []));
       const targets = this.#renamed(named, seq);
-      return explicitTargets(targets, type, this.#now, { ever: this.#ever, before: redactions });
+      return explicitTargets(targets, type, this.#now, { ever: this.ever, before: redactions });
     }
     const era = this.#eraOf(seq);
     const then = this.#renamed(era.table.routesFor(type).targets, seq);
@@ -100,7 +95,7 @@ export class AcceptedRoutes {
   /** How many destinations of a sink the routes name, or have named. */
   destinationsIn(sink: string): number {
     return getOrMake(this.#destinations, sink, () => {
-      const all = [...this.#now.routes, ...this.#ever].flatMap(({ to }) => to);
+      const all = [...this.#now.routes, ...this.ever].flatMap(({ to }) => to);
       return new Set(all.flatMap((target) => (target.sink === sink ? [target.destination] : []))).size;
     });
   }
@@ -114,15 +109,14 @@ export class AcceptedRoutes {
   /** The routes while those of this name were in force; null when they are not known any more. */
   asOf(name: string): AcceptedRoutes | null {
     if (name === this.name) return this;
-    if (!this.#earlier.has(name)) {
+    return getOrMake(this.#earlier, name, () => {
       const { eras: all } = this.#record;
       const last = all.findLastIndex((era) => nameOf(era) === name);
       const eras = all.slice(0, last + 1);
       // When the next era began before an event came, nothing says in which of the two a sink was renamed.
       const isKnown = last !== -1 && all[last]?.after !== all[last + 1]?.after;
-      this.#earlier.set(name, isKnown ? new AcceptedRoutes({ ...this.#record, eras }) : null);
-    }
-    return this.#earlier.get(name) ?? null;
+      return isKnown ? new AcceptedRoutes({ ...this.#record, eras }) : null;
+    });
   }
 
   /** The seq after which the routes began that an event was accepted under; 0 for one that is older than all known routes. */
@@ -134,19 +128,10 @@ export class AcceptedRoutes {
   /** The names of the sinks that an event is for. */
   dueOf(event: Addressed): ReadonlySet<string> {
     const { seq, type, handling } = event;
+    const find = (): ReadonlySet<string> => new Set(this.targetsOf(event).map(({ sink }) => sink));
     // Remembered by type, where nothing else decides: it is asked for millions of events.
     const isUsual = handling.only === undefined && seq > this.#newest.after && seq > this.#lastRenamed;
-    if (!isUsual) return this.#dueOf(event);
-    let due = this.#usual.get(type);
-    if (due === undefined) {
-      due = this.#dueOf(event);
-      if (this.#usual.size < MAX_TYPES) this.#usual.set(type, due);
-    }
-    return due;
-  }
-
-  #dueOf(event: Addressed): ReadonlySet<string> {
-    return new Set(this.targetsOf(event).map(({ sink }) => sink));
+    return isUsual ? getOrMakeAtMost(this.#usual, type, find, MAX_TYPES) : find();
   }
 
   /** Whether every event that was ever accepted is for this sink. */

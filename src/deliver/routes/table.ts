@@ -1,3 +1,4 @@
+import { getOrMakeAtMost } from '../../lib/get-or-make.ts';
 import { matches, type Redaction, type Route, type Target } from '../../core/route.ts';
 
 /** Where events of one type go. */
@@ -32,14 +33,10 @@ export function compileRoutes(routes: readonly Route[]): RouteTable {
   return {
     routes,
     routesFor(type) {
-      const known = remembered.get(type);
-      if (known !== undefined) return known;
-      const decision = rules.find(({ prefix }) => matches(prefix, type))?.decision ?? NOWHERE;
-      if (type.length <= REMEMBERED_LENGTH) {
-        if (remembered.size >= REMEMBERED_TYPES) remembered.clear();
-        remembered.set(type, decision);
-      }
-      return decision;
+      const decide = (): RouteDecision =>
+        rules.find(({ prefix }) => matches(prefix, type))?.decision ?? NOWHERE;
+      if (type.length > REMEMBERED_LENGTH) return decide();
+      return getOrMakeAtMost(remembered, type, decide, REMEMBERED_TYPES);
     },
   };
 }
