@@ -15,12 +15,10 @@ export interface WaitingFor {
   readonly routes: AcceptedRoutes;
 }
 
-/** Returns the targets of an event at the sink that it has not had. */
-type OpenTargets = (event: Addressed) => readonly Target[];
-
-async function openTargetsBy({ journal, sink, routes }: WaitingFor): Promise<OpenTargets> {
+/** @returns a function that returns the targets of an event at the sink that it has not had */
+async function openTargetsBy({ journal, sink, routes }: WaitingFor) {
   const ahead = await settledAheadOf(sink, { journal, routes: () => routes });
-  return (event) => {
+  return (event: Addressed): readonly Target[] => {
     const targets = routes.targetsOf(event).filter((target) => target.sink === sink);
     return ahead?.open(event, targets) ?? targets;
   };
