@@ -1,8 +1,7 @@
 import type { Event } from '../core/event.ts';
 import type { IsErased } from '../core/ingest.ts';
-import type { Selection as PageSelection } from '../core/journal.ts';
 import type { DeadLetterSummary, EventSummary, Operations } from '../core/operations.ts';
-import { selectorOf, type Select, type Selection } from './selection.ts';
+import { selectorOf, type Selection } from './selection.ts';
 import { StepMaker, type DeadLetterFacts, type Step, type Unit } from './unit.ts';
 
 /**
@@ -26,62 +25,29 @@ export async function listStore(name: StoreName, ask: AskStore): Promise<StoreUn
   return { kind: 'journal', after: firstSeq - 1, upTo: lastSeq };
 }
 
-export interface StoreReaderOptions {
+export interface StoreReadOptions {
   readonly selection: Selection;
   readonly ask: AskStore;
   /** Only dead letters that one of these sinks has refused; empty for all. */
   readonly sinks: readonly string[];
   /** Events of erased users are not sent again. */
-  readonly isErased?: IsErased | undefined;
+  readonly isErased: IsErased;
+  readonly signal: AbortSignal;
 }
 
-/** Reads the journal, quarantine or dead letters, page by page, and changes nothing in them. */
-export class StoreReader {
-  readonly #options: StoreReaderOptions;
-  readonly #select: Select;
-
-  constructor(options: StoreReaderOptions) {
-    this.#options = options;
-    const { selection, isErased } = options;
-    // An erasure leaves events without ids.
-    this.#select = selectorOf(selection, (event) => event.id === '' || isErased?.(event) === true);
-  }
-
-  /** @param from the last seq or key that was read before */
-  async *read(unit: StoreUnit, from: number, signal?: AbortSignal): AsyncGenerator<Step> {
-    let after = Math.max(from, unit.kind === 'journal' ? unit.after : 0);
-    for (;;) {
-      signal?.throwIfAborted();
-      const page = await this.#page(unit, after);
-      const first = page[0]?.key ?? null;
-      const step = new StepMaker(after);
-      const expected =
-        unit.kind === 'journal' && after < unit.upTo ? Math.min(first ?? unit.upTo + 1, unit.upTo + 1) : 0;
-      if (expected > after + 1) {
-        const gone = expected - after - 1;
-        step.problem(unit.kind, `retention removed ${gone} events after ${after} before they could be read`);
-      }
-      for (const summary of page) {
-        if (unit.kind === 'journal' && summary.key > unit.upTo) break;
-        this.#add(step, unit, summary);
-      }
-      yield step.made();
-      after = page.at(-1)?.key ?? after;
-      if (page.length === 0 || (unit.kind === 'journal' && after >= unit.upTo)) return;
-    }
-  }
-
-  #page(unit: StoreUnit, after: number): Promise<readonly EventSummary[]> {
-    const selection: PageSelection = { after, limit: PAGE };
-    return this.#options.ask((operations): Promise<readonly EventSummary[]> => {
-      if (unit.kind === 'journal') return operations.listEvents({ after });
-      if (unit.kind === 'quarantine') return operations.listQuarantine(selection, true);
-      return operations.listDeadLetters(selection, true);
-    });
-  }
-
-  #add(step: StepMaker, { kind }: StoreUnit, summary: EventSummary): void {
-    const where = `${kind}:${summary.key}`;
+/**
+ * Reads the journal, quarantine or dead letters, page by page, and changes nothing in them.
+ * @param from the last seq or key that was read before
+ */
+export async function* readStore(
+  unit: StoreUnit,
+  from: number,
+  { selection, ask, sinks, isErased, signal }: StoreReadOptions,
+): AsyncGenerator<Step> {
+  // An erasure leaves events without ids.
+  const select = selectorOf(selection, (event) => event.id === '' || isErased(event));
+  const add = (step: StepMaker, summary: EventSummary): void => {
+    const where = `${unit.kind}:${summary.key}`;
     // A quarantined event is replayed from quarantine only.
     if (summary.gone === 'quarantined') return step.reach(summary.key);
     if (summary.gone === 'damaged') {
@@ -91,10 +57,41 @@ export class StoreReader {
     const event = eventOf(summary);
     const facts = deadLetterFacts(summary);
     const { refusedBy } = facts;
-    const { sinks } = this.#options;
     const isOther = refusedBy !== undefined && sinks.length > 0 && !sinks.includes(refusedBy);
-    step.add(summary.key, where, isOther ? 'other' : this.#select(event, event.receivedAt), facts);
+    step.add(summary.key, where, isOther ? 'other' : select(event, event.receivedAt), facts);
+  };
+  let after = Math.max(from, unit.kind === 'journal' ? unit.after : 0);
+  for (;;) {
+    signal.throwIfAborted();
+    const page = await ask((operations) => pageOf(operations, unit, after));
+    const first = page[0]?.key ?? null;
+    const step = new StepMaker(after);
+    const expected =
+      unit.kind === 'journal' && after < unit.upTo ? Math.min(first ?? unit.upTo + 1, unit.upTo + 1) : 0;
+    if (expected > after + 1) {
+      const gone = expected - after - 1;
+      step.problem(unit.kind, `retention removed ${gone} events after ${after} before they could be read`);
+    }
+    for (const summary of page) {
+      if (unit.kind === 'journal' && summary.key > unit.upTo) break;
+      add(step, summary);
+    }
+    yield step.made();
+    after = page.at(-1)?.key ?? after;
+    if (page.length === 0 || (unit.kind === 'journal' && after >= unit.upTo)) return;
   }
+}
+
+function pageOf(
+  operations: Operations,
+  { kind }: StoreUnit,
+  after: number,
+): Promise<readonly EventSummary[]> {
+  if (kind === 'journal') return operations.listEvents({ after });
+  const page = { after, limit: PAGE };
+  return kind === 'quarantine'
+    ? operations.listQuarantine(page, true)
+    : operations.listDeadLetters(page, true);
 }
 
 function deadLetterFacts(summary: EventSummary | DeadLetterSummary): DeadLetterFacts {

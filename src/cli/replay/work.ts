@@ -7,12 +7,12 @@ import type { IsErased } from '../../core/ingest.ts';
 import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { ErasedUsers } from '../../privacy/erase/erased-users.ts';
+import type { ReadUnit } from '../../replay/ahead.ts';
 import { type Destinations, destinationsOf, targetsNamed } from '../../replay/destinations.ts';
 import { type Listing, listPath } from '../../replay/list.ts';
 import { FileReader } from '../../replay/read-file.ts';
-import { type AskStore, listStore, StoreReader } from '../../replay/read-store.ts';
+import { type AskStore, listStore, readStore } from '../../replay/read-store.ts';
 import { listTopic, readTopic, type TopicLog, type TopicUnit } from '../../replay/read-topic.ts';
-import type { ReadUnit } from '../../replay/replay.ts';
 import { type Step, StepMaker, type Unit } from '../../replay/unit.ts';
 import { AcceptedRoutes } from '../../deliver/routes/accepted.ts';
 import { compileRoutes, explicitTargets } from '../../deliver/routes/table.ts';
@@ -99,14 +99,14 @@ function readerOf(
   { validate, isErased }: { readonly validate: Validator; readonly isErased: IsErased },
 ): Pick<ReplayWork, 'read' | 'expect'> {
   const files = new FileReader({ places, onChanged, selection, pointers, validate, opener, isErased });
-  const stores = new StoreReader({ selection, sinks, ask: store.ask, isErased });
   return {
     read: (unit, from, signal) => {
       if (unit.kind === 'file') return files.read(unit, from, signal);
       if (unit.kind === 'unreadable') return unreadable(unit.where, unit.reason);
-      if (unit.kind !== 'topic') return stores.read(unit, from, signal);
+      const around = { selection, isErased, signal };
+      if (unit.kind !== 'topic') return readStore(unit, from, { ...around, sinks, ask: store.ask });
       const named = (to ?? []).map(({ sink }) => sink);
-      return topic(store, unit, from, { selection, isErased, sinks: named, signal });
+      return topic(store, unit, from, { ...around, sinks: named });
     },
     expect: (unit) => {
       if (unit.kind === 'file') files.expect(unit);
