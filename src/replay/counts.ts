@@ -21,7 +21,7 @@ const OTHER = '(other types)';
 
 /** Adds up the counts of a replay. */
 export class Counter {
-  #read: ReadCounts;
+  read: ReadCounts;
   readonly #events = { selected: 0, nowhere: 0, refused: 0 };
   readonly #types: Map<string, number>;
   readonly #targets: Map<string, number>;
@@ -34,7 +34,7 @@ export class Counter {
     refused = 0,
     ...read
   }: Partial<Counts> = {}) {
-    this.#read = addCounts(NO_COUNTS, read);
+    this.read = addCounts(NO_COUNTS, read);
     Object.assign(this.#events, { selected, nowhere, refused });
     this.#types = new Map(Object.entries(types));
     this.#targets = new Map(Object.entries(targets));
@@ -54,20 +54,12 @@ export class Counter {
   }
 
   add(counts: Partial<ReadCounts>): void {
-    this.#read = addCounts(this.#read, counts);
-  }
-
-  get read(): ReadCounts {
-    return this.#read;
-  }
-
-  set read(counts: ReadCounts) {
-    this.#read = counts;
+    this.read = addCounts(this.read, counts);
   }
 
   counts(): Counts {
     return {
-      ...this.#read,
+      ...this.read,
       ...this.#events,
       types: Object.fromEntries(this.#types),
       targets: Object.fromEntries(this.#targets),

@@ -1,6 +1,6 @@
 import { BACKSLASH, CLOSE_BRACE, QUOTE } from '../lib/json-text.ts';
 import { isUuid } from '../lib/uuid.ts';
-import type { Selection } from './selection.ts';
+import { lowerUuid, type Selection } from './selection.ts';
 
 const TO_LOWER = 0x20;
 const ID = Buffer.from('{"id":"');
@@ -69,8 +69,7 @@ export class HeadFilter {
 }
 
 function wantedId(id: string): WantedId {
-  const anyCase = isUuid(id);
-  return { bytes: Buffer.from(anyCase ? id.toLowerCase() : id), anyCase };
+  return { bytes: Buffer.from(lowerUuid(id)), anyCase: isUuid(id) };
 }
 
 /** The index after `literal` if it stands at `at`, else -1; a negative `at` stays negative. */

@@ -36,17 +36,14 @@ export class LineReader {
   readonly #filter: HeadFilter;
   readonly #matches: Matcher;
   readonly #select: Select;
-  readonly #validate: Validator;
-  readonly #opener: RecordOpener | undefined;
-  readonly #pointers: EventPointers | undefined;
+  readonly #options: LineReaderOptions;
 
-  constructor({ selection, validate, opener, isErased, pointers }: LineReaderOptions) {
+  constructor(options: LineReaderOptions) {
+    const { selection, isErased } = options;
+    this.#options = options;
     this.#filter = new HeadFilter(selection);
     this.#matches = compileSelection(selection);
     this.#select = selectorOf(selection, isErased);
-    this.#validate = validate;
-    this.#opener = opener;
-    this.#pointers = pointers;
   }
 
   /** True only for a line that `select` calls `other`. */
@@ -90,7 +87,7 @@ export class LineReader {
   }
 
   #selectRecord(line: Buffer): SelectResult {
-    const item = readLine('', 0, line, parseRecord, this.#opener);
+    const item = readLine('', 0, line, parseRecord, this.#options.opener);
     if (item.kind === 'problem')
       return item.sealed?.why === 'erased' ? 'erased' : { ok: false, reason: item.reason };
     // A copy, so that one event does not keep its whole chunk in memory.
@@ -101,7 +98,7 @@ export class LineReader {
 
   #selectForeign(document: Buffer, time: number): SelectResult {
     if (document.length === 0) return 'other';
-    if (this.#pointers === undefined && isRewrittenRecord(document)) {
+    if (this.#options.pointers === undefined && isRewrittenRecord(document)) {
       return { ok: false, reason: 'an archive record in a different form than the files sink writes' };
     }
     // The file's time is too vague for the selection.
@@ -109,10 +106,11 @@ export class LineReader {
   }
 
   #selectEvent(document: Buffer, beside: Beside & { readonly isDated: boolean }): SelectResult {
+    const { pointers, validate } = this.#options;
     let [body, facts] = [document, beside];
-    if (this.#pointers !== undefined) {
+    if (pointers !== undefined) {
       try {
-        const { body: found, id, known, receivedAt } = enclosedIn(document, this.#pointers);
+        const { body: found, id, known, receivedAt } = enclosedIn(document, pointers);
         body = found;
         facts = {
           id: id ?? beside.id,
@@ -124,15 +122,13 @@ export class LineReader {
         return { ok: false, reason: messageOf(error) };
       }
     }
-    const result = foreignEvent(body, facts, this.#validate);
+    const result = foreignEvent(body, facts, validate);
     if (result.ok) return this.#select(result.event, facts.isDated ? facts.receivedAt : null);
-    return this.#pointers === undefined
-      ? { ok: false, reason: this.#advised(document, result.reason) }
-      : result;
+    return pointers === undefined ? { ok: false, reason: this.#advised(document, result.reason) } : result;
   }
 
   #advised(document: Buffer, reason: string): string {
-    const found = findEnclosed(document, (body) => this.#validate(body).isValid);
+    const found = findEnclosed(document, (body) => this.#options.validate(body).isValid);
     if (found === null) return reason;
     const options = Object.entries(found).flatMap(([name, at]) => (at === null ? [] : `--${name}-at ${at}`));
     return `this looks like a message with the event inside: use ${options.join(' ')}`;

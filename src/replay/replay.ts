@@ -6,12 +6,9 @@ import { MemoryLog, type Refusal } from '../deliver/memory-log.ts';
 import { RateWindow } from '../lib/rate-window.ts';
 import { stepsOf, type UnitReader } from './ahead.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import type { Counts } from './counts.ts';
 import type { Destinations } from './destinations.ts';
 import { type Position, Tracker } from './tracker.ts';
 import { type Candidate, NO_COUNTS, type Problem, type ReadCounts, type Step } from './unit.ts';
-
-export type { ReadUnit } from './ahead.ts';
 
 export interface ReplayOptions extends UnitReader {
   readonly checkpoint: Checkpoint;
@@ -33,8 +30,8 @@ export interface ReplayOptions extends UnitReader {
 /** Reads events into `log`, from which a dispatcher sends them to sinks, and keeps the progress of the sinks on disk. */
 export class Replay {
   readonly log: MemoryLog;
+  readonly tracker: Tracker;
   readonly #options: ReplayOptions;
-  readonly #tracker: Tracker;
   readonly #pace: Pace;
   readonly #handling: Handling;
   #saved: Position | null = null;
@@ -42,30 +39,21 @@ export class Replay {
   constructor(options: ReplayOptions) {
     const { checkpoint, rate, maxEvents, maxBytes } = options;
     this.#options = options;
-    this.#tracker = new Tracker(checkpoint.before?.place ?? { unit: 0, at: 0 }, checkpoint.before?.counts);
+    this.tracker = new Tracker(checkpoint.before?.place ?? { unit: 0, at: 0 }, checkpoint.before?.counts);
     this.#pace = new Pace(rate);
     this.#handling = { replayId: checkpoint.plan.id };
     this.log = new MemoryLog({
       maxEvents,
       maxBytes,
       onRefused: (refusal) => this.#refuse(refusal),
-      onSettled: (seq) => this.#tracker.settle(seq),
+      onSettled: (seq) => this.tracker.settle(seq),
     });
-  }
-
-  /** Of settled events. */
-  get counts(): Counts {
-    return this.#tracker.counts;
-  }
-
-  get read(): ReadCounts {
-    return this.#tracker.read;
   }
 
   /** Resolves when everything is settled at every sink. @throws the signal's reason when it aborts */
   async run(signal: AbortSignal): Promise<void> {
     const { checkpoint } = this.#options;
-    const { position } = this.#tracker;
+    const { position } = this.tracker;
     let index = position.unit;
     for await (const [, steps] of stepsOf(checkpoint.units(index), this.#options, position.at, signal)) {
       for await (const step of steps) {
@@ -80,9 +68,9 @@ export class Replay {
 
   /** Makes progress durable, if there is any. */
   async save(done = false): Promise<void> {
-    const { position } = this.#tracker;
+    const { position } = this.tracker;
     if (position === this.#saved && !done) return;
-    await this.#options.checkpoint.save({ place: position, counts: this.counts, done });
+    await this.#options.checkpoint.save({ place: position, counts: this.tracker.counts, done });
     this.#saved = position;
   }
 
@@ -100,14 +88,14 @@ export class Replay {
         await this.#pace.next(signal);
         await this.log.room(signal);
         if (isErased(candidate.event)) {
-          this.#tracker.add({ erased: 1 });
+          this.tracker.add({ erased: 1 });
           continue;
         }
         this.log.append(event, redactions === undefined ? this.#handling : { ...this.#handling, redactions });
       }
       const position = { unit, at: candidate.at };
       const handed = { type: event.type, targets, where: candidate.where };
-      this.#tracker.handed(this.log.lastSeq, position, candidate.countsSoFar, handed);
+      this.tracker.handed(this.log.lastSeq, position, candidate.countsSoFar, handed);
     }
     signal.throwIfAborted();
   }
@@ -117,28 +105,28 @@ export class Replay {
       return this.#options.pseudonymiser(event);
     } catch (error) {
       this.#options.onProblem({ where, reason: `the event cannot be pseudonymised: ${messageOf(error)}` });
-      this.#tracker.add({ problems: 1 });
+      this.tracker.add({ problems: 1 });
       return null;
     }
   }
 
   #reach(position: Position, counts: ReadCounts): void {
-    this.#tracker.stepped(this.log.lastSeq, position, counts);
+    this.tracker.stepped(this.log.lastSeq, position, counts);
     // Steps without events settle with the one before them.
-    this.#tracker.settle(this.log.settledSeq);
+    this.tracker.settle(this.log.settledSeq);
   }
 
   async #refuse({ sink, destination, code, reason, attempts, event }: Refusal): Promise<void> {
     // Without the event's id, as erasures do not search this file.
     await this.#options.checkpoint.refuse({
-      found: this.#tracker.whereOf(event.seq),
+      found: this.tracker.whereOf(event.seq),
       event_type: event.type,
       target: formatTarget({ sink, destination }),
       code,
       reason,
       attempts,
     });
-    this.#tracker.refused(event.seq, { sink, destination });
+    this.tracker.refused(event.seq, { sink, destination });
   }
 }
 

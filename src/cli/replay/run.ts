@@ -15,6 +15,7 @@ import { Checkpoint } from '../../replay/checkpoint.ts';
 import type { Counts } from '../../replay/counts.ts';
 import { forgetFinished, noteFinished } from '../../replay/finished.ts';
 import { Replay } from '../../replay/replay.ts';
+import type { Tracker } from '../../replay/tracker.ts';
 import type { Problem } from '../../replay/unit.ts';
 import { openStore } from '../../storage/open.ts';
 import { ActivityReport } from '../activity-report.ts';
@@ -72,7 +73,7 @@ export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): P
     const complete =
       checkpoint.before?.done === true ||
       (await play(replay, { id, work, sinks, backpressure, progress, io }));
-    const { counts } = replay;
+    const { counts } = replay.tracker;
     const ok = complete && counts.problems === 0 && counts.refused === 0;
     keep = !ok;
     if (ok && order.finishedIn !== null) await noteFinished(order.finishedIn, order, id);
@@ -121,8 +122,8 @@ async function play(
     while (!over.signal.aborted) {
       await wait(TICK_MS, undefined, { signal: over.signal }).catch(() => undefined);
       erased.refresh();
-      progress.show(replay, dispatcher.status());
-      report.update({ done: replay.counts.selected, total: null });
+      progress.show(replay.tracker, dispatcher.status());
+      report.update({ done: replay.tracker.counts.selected, total: null });
       await replay.save();
     }
   };
@@ -150,7 +151,7 @@ async function play(
     await ticking;
     if (!failed.signal.aborted) await replay.save(complete);
     const state = complete ? 'done' : io.signal.aborted ? 'interrupted' : 'failed';
-    await report.end({ done: replay.counts.selected, total: null, state });
+    await report.end({ done: replay.tracker.counts.selected, total: null, state });
   }
   return complete;
 }
@@ -218,7 +219,7 @@ export class ReplayProgress {
     this.#name = this.status.atMost(NAMED);
   }
 
-  show({ read, counts }: Pick<Replay, 'read' | 'counts'>, sinks: readonly FeedStatus[]): void {
+  show({ read, counts }: Pick<Tracker, 'read' | 'counts'>, sinks: readonly FeedStatus[]): void {
     const { read: events, bytes } = read;
     const { selected } = counts;
     const total = this.#total;

@@ -15,8 +15,6 @@ import { accountWithLog, type HeadReader } from './log-side.ts';
 import type { Difference, ReconcileReport } from './report.ts';
 import type { Window } from './window.ts';
 
-export type { CountedArchive, CountedSink } from './account.ts';
-
 export interface ReconcileOptions {
   readonly places: Places;
   readonly operations: Operations;
