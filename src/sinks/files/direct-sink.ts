@@ -109,10 +109,8 @@ export class DirectSink implements Sink {
     );
   }
 
-  async keep(event: JournalEvent): Promise<ClaimCheck> {
-    const { path, compress } = this.#options;
-    if (this.#keys.isSealed) throw new Error(`${path} is sealed: it cannot keep large events`);
-    return keepEvent(this.#archive, event, compress !== 'none');
+  keep(event: JournalEvent): Promise<ClaimCheck> {
+    return keepEvent(this.#archive, event, this.#options);
   }
 
   /** Completes failed writes: their objects may be in the store already. */

@@ -10,7 +10,7 @@ import { isMissing, readPlain, syncFolder } from '../../lib/durable.ts';
 import { hashChunks } from '../../lib/hash-chunks.ts';
 import type { FinishedFile } from './archive.ts';
 import { compress, recordsOf } from './compress.ts';
-import { pathBeside, syncFolderOf, type Part, type PartName } from './part.ts';
+import { pathBeside, type Part, type PartName } from './part.ts';
 
 type Facts = Omit<FinishedFile, 'path'>;
 
@@ -35,13 +35,7 @@ export class FinishedFiles {
     return { path, ...facts };
   }
 
-  /** Removes the files of a part that is gone, synced. */
-  async clear(part: PartName): Promise<void> {
-    await this.remove(part);
-    await syncFolderOf(pathBeside(part, 'none'));
-  }
-
-  /** The same, not synced. */
+  /** Removes the files of a part; the caller syncs. */
   async remove(part: PartName): Promise<void> {
     for (const compression of COMPRESSIONS) await rm(pathBeside(part, compression), { force: true });
   }

@@ -6,6 +6,7 @@ import type { JournalEvent } from '../../core/event.ts';
 import { IdSearch } from '../../privacy/erase/id-search.ts';
 import type { ClaimCheck } from '../../core/sink.ts';
 import type { Archive } from './archive.ts';
+import type { FilesOptions } from './config.ts';
 import { safeLevel } from './partition.ts';
 
 /** Hex digits in the name of a redacted event. */
@@ -19,21 +20,24 @@ const ID_DIGITS = 32;
  *
  * The service's own pipelines have the user in this path. Here the path stays in the manifest, and in pointers, when the user is
  * erased; therefore it has the day instead, and an id that names its user is hashed.
+ * @throws Error for an archive that is sealed: the file would not be; `check` refuses such a config
  */
 export async function keepEvent(
   archive: Archive,
   event: JournalEvent,
-  compress: boolean,
+  { path, compress, encrypt }: FilesOptions,
 ): Promise<ClaimCheck> {
+  if (encrypt !== undefined) throw new Error(`${path} is sealed: it cannot keep large events`);
+  const isZipped = compress !== 'none';
   const time = new Date(event.receivedAt).toISOString().replaceAll(':', '');
   const body_sha256 = hash('sha256', event.body, 'hex');
   const id = namesItsUser(event) ? hashedId(event) : event.id;
   const what = safeLevel(`${event.type}#${id}`).replaceAll('%23', '#');
   // Each redaction of an event has a file of its own: targets may read different parts of it.
   const redaction = event.handling.redacted === true ? `~${body_sha256.slice(0, REDACTED_DIGITS)}` : '';
-  const name = `${time}#${what}${redaction}.json${compress ? '.gz' : ''}`;
+  const name = `${time}#${what}${redaction}.json${isZipped ? '.gz' : ''}`;
   const file = [CLAIMS_FOLDER, safeLevel(event.team), time.slice(0, 10), name].join('/');
-  const content = compress ? await promisify(gzip)(event.body) : event.body;
+  const content = isZipped ? await promisify(gzip)(event.body) : event.body;
   const kept = await archive.putEvent(file, content, event);
   const facts = { bytes: kept.length, sha256: hash('sha256', kept, 'hex') };
   await archive.list([{ claim_check: id, file, event_type: event.type, ...facts, body_sha256 }]);

@@ -123,8 +123,9 @@ export class ObjectArchive implements Archive {
     for (const chain of this.#opened.chains) await chain.forget(file);
   }
 
-  clear(part: PartName): Promise<void> {
-    return this.#files.clear(part);
+  async clear(part: PartName): Promise<void> {
+    await this.#files.remove(part);
+    await syncFolderOf(pathBeside(part, 'none'));
   }
 
   async putEvent(file: string, content: Buffer, event: JournalEvent): Promise<Buffer> {

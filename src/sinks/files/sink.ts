@@ -198,10 +198,8 @@ export class FilesSink implements Sink {
   }
 
   async keep(event: JournalEvent): Promise<ClaimCheck> {
-    // The file would not be sealed; `check` refuses such a config.
-    if (this.#keys.isSealed) throw new Error(`${this.#options.path} is sealed: it cannot keep large events`);
     this.#checkOpen();
-    return keepEvent(this.#archive, event, this.#options.compress !== 'none');
+    return keepEvent(this.#archive, event, this.#options);
   }
 
   async settle(holds: (path: string) => Promise<boolean>): Promise<void> {
