@@ -3,6 +3,7 @@ import type { Client } from 'pg';
 import type { from } from 'pg-copy-streams';
 import { MillraceError } from '../../core/errors.ts';
 import { onAbort } from '../../lib/abort.ts';
+import { getOrMake } from '../../lib/get-or-make.ts';
 import { lackOf } from '../../lib/installed.ts';
 import {
   type Database,
@@ -153,19 +154,15 @@ export class PostgresDatabase implements Database {
 
   /** @param lines as `gather` writes them */
   async append(table: TableDefinition, lines: Buffer, load: number): Promise<void> {
-    let made = this.#texts.get(table.name);
-    if (made === undefined) {
-      const text = new CopyText(table, LOAD_COLUMN);
-      const columns = text.columns.map((name) => postgres.quote(name)).join(', ');
-      made = {
-        text,
-        statement: `COPY ${tableName(this.sql, table.name)} (${columns}) FROM STDIN (ENCODING 'UTF8')`,
-      };
-      this.#texts.set(table.name, made);
-    }
+    const { text, statement } = getOrMake(this.#texts, table.name, () => {
+      const made = new CopyText(table, LOAD_COLUMN);
+      const columns = made.columns.map((name) => postgres.quote(name)).join(', ');
+      const into = `${tableName(this.sql, table.name)} (${columns})`;
+      return { text: made, statement: `COPY ${into} FROM STDIN (ENCODING 'UTF8')` };
+    });
     // Before the COPY begins: a COPY without an end blocks the ROLLBACK.
-    const rows = made.text.of(lines, String(load));
-    const stream = this.#client.query(this.#copyFrom(made.statement));
+    const rows = text.of(lines, String(load));
+    const stream = this.#client.query(this.#copyFrom(statement));
     stream.end(rows);
     await finished(stream);
   }

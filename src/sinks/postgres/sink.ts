@@ -177,7 +177,8 @@ export class PostgresSink implements Sink {
       .map(({ definition }) => definition.name)
       .toSorted()
       .join(' ');
-    const archive = archiveOf(this.#context);
+    // The name of the sink among the archives of the ledger.
+    const archive = `sink:${this.#context.name}`;
     const loads = (await readLoads(database)).filter((load) => load.archive === archive);
     const unnamed = loads.find((load) => load.shape === '');
     if (unnamed !== undefined)
@@ -193,11 +194,6 @@ export class PostgresSink implements Sink {
     const empty = { file: '', sha256: '', records: 0, sealed: 0, destroyed: 0 };
     await writeLoad(database, { load: this.#load, archive, shape, ...empty });
   }
-}
-
-/** Name of the sink among the archives of the ledger. */
-function archiveOf({ name }: SinkContext): string {
-  return `sink:${name}`;
 }
 
 const END = Buffer.from('}');
