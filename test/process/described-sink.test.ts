@@ -10,13 +10,13 @@ import { temporaryFolder } from '../support/folders.ts';
 import { millrace, ROOT, writeConfig } from '../support/millrace.ts';
 import { Receiver } from '../support/receiver.ts';
 
-const FILES = pathToFileURL(join(ROOT, 'src/sinks/files/sink.ts')).href;
+const FILES = pathToFileURL(join(ROOT, 'src/sinks/files')).href;
 
 /** A sink of a user's own that keeps an archive, in a folder that its option `lake` names. */
 const LAKE = `
-import * as files from '${FILES}';
-export const parseOptions = ({ lake }) => files.parseOptions({ path: lake });
-export const createSink = files.createSink;
+import { parseOptions as optionsOf } from '${FILES}/config.ts';
+export { createSink } from '${FILES}/sink.ts';
+export const parseOptions = ({ lake }) => optionsOf({ path: lake });
 export const describe = ({ lake }) => ({
   folders: [{ path: lake, option: 'lake', erase: true }],
   archive: lake,

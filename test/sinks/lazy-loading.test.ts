@@ -57,7 +57,8 @@ test('the code of Azure is loaded when a connection is needed, and identities wh
   const peer = await startAmqpPeer({ hubs: ['events'] });
   onTestFinished(() => peer.stop());
   const open = `
-    import { createSink, parseOptions } from '${join(SRC, 'sinks/event-hubs/sink.ts')}';
+    import { parseOptions } from '${join(SRC, 'sinks/event-hubs/config.ts')}';
+    import { createSink } from '${join(SRC, 'sinks/event-hubs/sink.ts')}';
     const options = parseOptions({ connectionString: '${peer.connectionString}', hub: 'events' });
     const sink = createSink(options, { name: 'hubs', log: console });
     const { signal } = new AbortController();

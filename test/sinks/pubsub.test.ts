@@ -170,7 +170,8 @@ describe('pubsub sink', () => {
     onTestFinished(() => peer.stop());
     const SRC = join(import.meta.dirname, '../../src');
     const script = `
-      import { createSink, parseOptions } from '${join(SRC, 'sinks/pubsub/sink.ts')}';
+      import { parseOptions } from '${join(SRC, 'sinks/pubsub/config.ts')}';
+      import { createSink } from '${join(SRC, 'sinks/pubsub/sink.ts')}';
       import { contractEvent } from '${join(SRC, 'sinks/contract-events.ts')}';
       const options = parseOptions({ project: '${PROJECT}', topic: 'events' });
       const sink = createSink(options, { name: 'topics', log: console });

@@ -11,8 +11,6 @@ import { toMessages } from '../../vendors/message.ts';
 import { eventBytesOf, opened, Sends } from '../broker.ts';
 import type { EventHubsOptions } from './config.ts';
 
-export { parseOptions, optionsSchema, describe } from './config.ts';
-
 export function createSink(options: EventHubsOptions, context: SinkContext): Sink {
   return new EventHubsSink(options, context);
 }

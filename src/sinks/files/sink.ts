@@ -38,8 +38,6 @@ import { ObjectArchive } from './object-archive.ts';
 import { FolderTroubles, openError } from './troubles.ts';
 import { Watch } from './watch.ts';
 
-export { parseOptions, optionsSchema, describe } from './config.ts';
-
 /** Closed parts that may wait for a store, in sizes of a full part. */
 const MOST_WAITING = 16;
 /** Result of an event that is to be written, until it is. */

@@ -24,8 +24,6 @@ import { WorkFolder, writeState } from '../../lib/work-folder.ts';
 import { keyOf, readAnnouncement, type ChangedJob, type Completion } from './announcement.ts';
 import type { FollowUpOptions } from './config.ts';
 
-export { parseOptions, optionsSchema, describe } from './config.ts';
-
 export function createSink(options: FollowUpOptions, context: SinkContext): Sink {
   return new FollowUpSink(options, context);
 }

@@ -7,8 +7,6 @@ import type { Resolve } from './addresses.ts';
 import type { HttpOptions } from './config.ts';
 import { PATIENCE, Target } from './target.ts';
 
-export { parseOptions, optionsSchema, describe } from './config.ts';
-
 export function createSink(options: HttpOptions, context: SinkContext): Sink {
   return new HttpSink(options, context);
 }

@@ -13,8 +13,6 @@ import { toMessages } from '../../vendors/message.ts';
 import { badTopic, eventBytesOf, NO_TOPIC, opened, Sends } from '../broker.ts';
 import type { KafkaOptions } from './config.ts';
 
-export { parseOptions, optionsSchema, describe } from './config.ts';
-
 export function createSink(options: KafkaOptions, context: SinkContext): Sink {
   return new KafkaSink(options, context);
 }

@@ -21,8 +21,6 @@ import { Sends } from '../broker.ts';
 import type { PostgresOptions } from './config.ts';
 import { PostgresDatabase } from './database.ts';
 
-export { parseOptions, optionsSchema, describe } from './config.ts';
-
 export function createSink(options: PostgresOptions, context: SinkContext): Sink {
   return new PostgresSink(options, context);
 }

@@ -10,8 +10,6 @@ import { requestBytes, toMessage, type Message } from './message.ts';
 import { Publisher } from './publisher.ts';
 import { isTopic, topicPath } from './topic.ts';
 
-export { parseOptions, optionsSchema, describe } from './config.ts';
-
 export function createSink(options: PubSubOptions, context: SinkContext): Sink {
   return new PubSubSink(options, context);
 }

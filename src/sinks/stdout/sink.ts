@@ -5,8 +5,6 @@ import { DELIVERED, type Delivery, type SendResult, type Sink, type SinkContext 
 import { unlessAborted } from '../../lib/abort.ts';
 import type { StdoutOptions } from './config.ts';
 
-export { parseOptions, optionsSchema, describe } from './config.ts';
-
 /** @param stream for tests */
 export function createSink(
   _options: StdoutOptions,
