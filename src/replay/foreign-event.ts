@@ -33,17 +33,11 @@ const RECORD_KEYS = ['id', 'received_at', 'event_type', 'event'] as const;
 
 /** Whether another program has rewritten an archive record: its event is not the sender's bytes any more. */
 export function isRewrittenRecord(line: Buffer): boolean {
-  const keys = topLevelKeys(line);
-  return RECORD_KEYS.every((key) => keys.has(key));
-}
-
-/** Names at the top level of an object, escapes not decoded; none for anything else. */
-function topLevelKeys(text: Buffer): Set<string> {
   const keys = new Set<string>();
   try {
-    for (const { name } of membersOf(text, 0)) keys.add(text.toString('utf8', name[0] + 1, name[1] - 1));
+    for (const { name } of membersOf(line, 0)) keys.add(line.toString('utf8', name[0] + 1, name[1] - 1));
   } catch {
     // The validator reports what is not a JSON object.
   }
-  return keys;
+  return RECORD_KEYS.every((key) => keys.has(key));
 }

@@ -17,55 +17,45 @@ interface WantedId {
   readonly anyCase: boolean;
 }
 
+/** True when the line between the two offsets starts as a record that does not match. */
+export type PassesOver = (line: Buffer, from?: number, to?: number) => boolean;
+
 /**
  * Decides by the first bytes of an archive record that a selection does not match, without decoding a field: most lines
  * of most replays end here. It leaves to the parser what is not exactly as the files sink writes it.
  */
-export class HeadFilter {
-  readonly #types: readonly Buffer[];
-  readonly #teams: readonly WantedId[];
-  readonly #users: readonly WantedId[];
-  readonly #since: string | null;
-  readonly #until: string | null;
-
-  constructor({ types, teams, users, since, until }: Selection) {
-    this.#types = types.map((prefix) => Buffer.from(prefix));
-    this.#teams = teams.map(wantedId);
-    this.#users = users.map(wantedId);
-    this.#since = since === null ? null : new Date(since).toISOString();
-    this.#until = until === null ? null : new Date(until).toISOString();
-  }
-
-  /** True when the line between the two offsets starts as a record that does not match. */
-  passesOver(line: Buffer, from = 0, to = line.length): boolean {
+export function passesOverBy(selection: Selection): PassesOver {
+  const types = selection.types.map((prefix) => Buffer.from(prefix));
+  const [teams, users] = [selection.teams.map(wantedId), selection.users.map(wantedId)];
+  const since = selection.since === null ? null : new Date(selection.since).toISOString();
+  const until = selection.until === null ? null : new Date(selection.until).toISOString();
+  /** ISO times of one form sort as their texts. */
+  const isOutOfTime = (line: Buffer, from: number, to: number): boolean => {
+    if ((since === null && until === null) || to - from !== ISO_LENGTH) return false;
+    const time = line.toString('latin1', from, to);
+    return (since !== null && time < since) || (until !== null && time >= until);
+  };
+  return (line, from = 0, to = line.length) => {
     if (to === from || line[to - 1] !== CLOSE_BRACE) return false;
     let at = after(line, endOfText(line, after(line, from, ID), to), SOURCE);
     const received = after(line, endOfText(line, at, to), RECEIVED);
     at = endOfText(line, received, to);
     if (at < 0) return false;
-    if (this.#isOutOfTime(line, received, at - 1)) return true;
+    if (isOutOfTime(line, received, at - 1)) return true;
     const type = after(line, at, TYPE);
     at = endOfText(line, type, to);
     if (at < 0) return false;
-    if (this.#types.length > 0 && !this.#types.some((prefix) => startsWith(line, type, at - 1, prefix)))
-      return true;
-    if (this.#teams.length === 0 && this.#users.length === 0) return false;
+    if (types.length > 0 && !types.some((prefix) => startsWith(line, type, at - 1, prefix))) return true;
+    if (teams.length === 0 && users.length === 0) return false;
     const team = after(line, at, TEAM);
     at = endOfValue(line, team, to);
     if (at < 0) return false;
-    if (this.#teams.length > 0 && !isAmong(line, team, at, this.#teams)) return true;
-    if (this.#users.length === 0) return false;
+    if (teams.length > 0 && !isAmong(line, team, at, teams)) return true;
+    if (users.length === 0) return false;
     const user = after(line, at, USER);
     at = endOfValue(line, user, to);
-    return at > 0 && !isAmong(line, user, at, this.#users);
-  }
-
-  /** ISO times of one form sort as their texts. */
-  #isOutOfTime(line: Buffer, from: number, to: number): boolean {
-    if ((this.#since === null && this.#until === null) || to - from !== ISO_LENGTH) return false;
-    const time = line.toString('latin1', from, to);
-    return (this.#since !== null && time < this.#since) || (this.#until !== null && time >= this.#until);
-  }
+    return at > 0 && !isAmong(line, user, at, users);
+  };
 }
 
 function wantedId(id: string): WantedId {

@@ -9,7 +9,7 @@ import { parseBlobName } from './blob-name.ts';
 import { type DocumentCutter, withoutMark } from './cut-documents.ts';
 import { enclosedIn, type EventPointers, findEnclosed } from './enclosed.ts';
 import { type Beside, foreignEvent, isRewrittenRecord } from './foreign-event.ts';
-import { HeadFilter, isRecord } from './head-filter.ts';
+import { isRecord, type PassesOver, passesOverBy } from './head-filter.ts';
 import {
   compileSelection,
   selectorOf,
@@ -33,7 +33,8 @@ export interface LineReaderOptions {
 
 /** Selects events from lines and from files of one event. */
 export class LineReader {
-  readonly #filter: HeadFilter;
+  /** True only for a line that `select` calls `other`. */
+  readonly passesOver: PassesOver;
   readonly #matches: Matcher;
   readonly #select: Select;
   readonly #options: LineReaderOptions;
@@ -41,14 +42,10 @@ export class LineReader {
   constructor(options: LineReaderOptions) {
     const { selection, isErased } = options;
     this.#options = options;
-    this.#filter = new HeadFilter(selection);
+    this.passesOver = passesOverBy(selection);
     this.#matches = compileSelection(selection);
     this.#select = selectorOf(selection, isErased);
   }
-
-  /** True only for a line that `select` calls `other`. */
-  readonly passesOver = (bytes: Buffer, from: number, to: number): boolean =>
-    this.#filter.passesOver(bytes, from, to);
 
   /** The line, or the documents of others that end in it; none in the middle of one. */
   documentsIn(line: Line, cutter: DocumentCutter): readonly Line[] {
@@ -64,7 +61,7 @@ export class LineReader {
   /** @param time of the file, for an event without a record */
   select({ bytes, ended }: Line, time: number): SelectResult {
     if (bytes === null) return { ok: false, reason: 'the line is too long' };
-    if (this.#filter.passesOver(bytes)) return 'other';
+    if (this.passesOver(bytes)) return 'other';
     if (!isSealed(bytes) && !isRecord(bytes)) return this.#selectForeign(bytes, time);
     return ended ? this.#selectRecord(bytes) : { ok: false, reason: 'the line has no end' };
   }

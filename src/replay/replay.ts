@@ -32,7 +32,7 @@ export class Replay {
   readonly log: MemoryLog;
   readonly tracker: Tracker;
   readonly #options: ReplayOptions;
-  readonly #pace: Pace;
+  readonly #pace: ReturnType<typeof paceOf>;
   readonly #handling: Handling;
   #saved: Position | null = null;
 
@@ -40,7 +40,7 @@ export class Replay {
     const { checkpoint, rate, maxEvents, maxBytes } = options;
     this.#options = options;
     this.tracker = new Tracker(checkpoint.before?.place ?? { unit: 0, at: 0 }, checkpoint.before?.counts);
-    this.#pace = new Pace(rate);
+    this.#pace = paceOf(rate);
     this.#handling = { replayId: checkpoint.plan.id };
     this.log = new MemoryLog({
       maxEvents,
@@ -85,7 +85,7 @@ export class Replay {
       const targets = destinations.targetsFor(event.type, redactions);
       if (targets.length > 0) {
         await turn(signal);
-        await this.#pace.next(signal);
+        await this.#pace(signal);
         await this.log.room(signal);
         if (isErased(candidate.event)) {
           this.tracker.add({ erased: 1 });
@@ -133,27 +133,21 @@ export class Replay {
 /** A replay makes up for at most this much of a pause. */
 const CATCH_UP_MS = 100;
 
-/** Spreads events evenly over time, at most `rate` in any second. */
-class Pace {
-  readonly #gap: number;
-  readonly #window: RateWindow | null;
-  #due = performance.now();
-
-  /** @param perSecond null without a limit */
-  constructor(perSecond: number | null) {
-    this.#gap = perSecond === null ? 0 : 1000 / perSecond;
-    this.#window = perSecond === null ? null : new RateWindow(perSecond);
-  }
-
-  /** Resolves when the next event may be sent. @throws the signal's reason */
-  async next(signal: AbortSignal): Promise<void> {
-    const window = this.#window;
-    if (window === null) return;
+/**
+ * Spreads events evenly over time, at most `perSecond` in any second.
+ * @param perSecond null without a limit
+ * @returns a function that resolves when the next event may be sent, and throws the signal's reason
+ */
+function paceOf(perSecond: number | null): (signal: AbortSignal) => Promise<void> {
+  if (perSecond === null) return () => Promise.resolve();
+  const window = new RateWindow(perSecond);
+  let due = performance.now();
+  return async (signal) => {
     const now = performance.now();
-    this.#due = Math.max(this.#due + this.#gap, now - CATCH_UP_MS);
+    due = Math.max(due + 1000 / perSecond, now - CATCH_UP_MS);
     // Timers have a resolution of a millisecond: an event due sooner is sent at once, and the next one later.
-    if (this.#due - now >= 1) await wait(this.#due - now, undefined, { signal });
+    if (due - now >= 1) await wait(due - now, undefined, { signal });
     for (let ms; (ms = window.wait(performance.now())) > 0;) await wait(Math.ceil(ms), undefined, { signal });
     window.take(performance.now());
-  }
+  };
 }

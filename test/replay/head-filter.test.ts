@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { formatRecords, parseRecord } from '../../src/core/archive-record.ts';
-import { HeadFilter } from '../../src/replay/head-filter.ts';
+import { passesOverBy } from '../../src/replay/head-filter.ts';
 import { compileSelection, type Selection } from '../../src/replay/selection.ts';
 import { makeEvent, TEAM, USER } from '../support/events.ts';
 import { ALL } from './support.ts';
@@ -13,7 +13,7 @@ function lineOf(event: Parameters<typeof makeEvent>[0]): Buffer {
 }
 
 const passesOver = (selection: Partial<Selection>, line: Buffer): boolean =>
-  new HeadFilter({ ...ALL, ...selection }).passesOver(line);
+  passesOverBy({ ...ALL, ...selection })(line);
 
 test('what a selection takes is never passed over, whatever stands in the fields', () => {
   const id = fc.oneof(fc.constantFrom(TEAM, USER, USER.toUpperCase(), 'a', 'ab', ''), fc.string());

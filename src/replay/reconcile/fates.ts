@@ -13,10 +13,8 @@ export interface Fate {
   readonly abandoned: readonly string[];
 }
 
-type Sinks = ReturnType<AcceptedRoutes['dueOf']>;
-
 interface CachedFate extends Fate {
-  readonly of: Sinks;
+  readonly of: ReadonlySet<string>;
   /** The last seq that it is valid for. */
   readonly upTo: number;
 }
@@ -24,62 +22,45 @@ interface CachedFate extends Fate {
 /** Most cached types: senders choose them. */
 const MOST_TYPES = 1000;
 
-/** Finds the fates of events in the order of their seqs. Most have the fate of the last event of their type. */
-export class Fates {
-  readonly #accepted: AcceptedRoutes;
-  readonly #configured: ReadonlySet<string>;
-  readonly #ids: EventIds;
-  readonly #cursors: ReadonlyMap<string, number>;
-  readonly #started: ReadonlyMap<string, number>;
-  readonly #known = new Map<string, CachedFate>();
-
-  constructor(
-    { cursors, started }: Pick<JournalAccount, 'cursors' | 'started'>,
-    accepted: AcceptedRoutes,
-    configured: ReadonlySet<string>,
-    ids: EventIds,
-  ) {
-    this.#accepted = accepted;
-    this.#configured = configured;
-    this.#ids = ids;
-    this.#cursors = new Map(cursors);
-    this.#started = new Map(started);
-  }
-
-  of(head: EventHead): Fate {
-    const { seq, type, only } = head;
-    const of = this.#accepted.dueOf({ seq, type, handling: only === null ? {} : { only } });
-    if (only !== null || head.waits !== undefined || head.mayBeRetry !== undefined)
-      return this.#fateOf(head, of);
-    let known = this.#known.get(type);
-    if (known === undefined || known.of !== of || seq > known.upTo) {
-      known = { of, upTo: this.#nextChange(seq, of), ...this.#fateOf(head, of) };
-      if (this.#known.size >= MOST_TYPES) this.#known.clear();
-      this.#known.set(type, known);
-    }
-    return known;
-  }
-
-  /** The next seq at which a sink was added, or has its cursor. */
-  #nextChange(seq: number, sinks: Sinks): number {
-    const ends = [...sinks.keys()].flatMap((sink) => [
-      this.#started.get(sink) ?? 0,
-      this.#cursors.get(sink) ?? 0,
-    ]);
-    return Math.min(...ends.filter((end) => end >= seq));
-  }
-
-  #fateOf({ seq, only, waits, mayBeRetry: mayRepeat = only !== null }: EventHead, of: Sinks): Fate {
+/**
+ * @returns a function that finds the fates of events in the order of their seqs; most have the fate of the last event of their
+ *   type
+ */
+export function fatesBy(
+  account: Pick<JournalAccount, 'cursors' | 'started'>,
+  accepted: AcceptedRoutes,
+  configured: ReadonlySet<string>,
+  ids: EventIds,
+): (head: EventHead) => Fate {
+  const cursors = new Map(account.cursors);
+  const started = new Map(account.started);
+  const cached = new Map<string, CachedFate>();
+  const fateOf = (head: EventHead, of: ReadonlySet<string>): Fate => {
+    const { seq, only, waits, mayBeRetry: mayRepeat = only !== null } = head;
     const states: [sink: string, state: State][] = [];
     const abandoned: string[] = [];
     for (const sink of of) {
       // A new sink starts at the journal's end.
-      if (only === null && seq <= (this.#started.get(sink) ?? 0)) continue;
-      const isWaiting = waits?.includes(sink) ?? seq > (this.#cursors.get(sink) ?? 0);
-      if (isWaiting && !this.#configured.has(sink)) abandoned.push(sink);
+      if (only === null && seq <= (started.get(sink) ?? 0)) continue;
+      const isWaiting = waits?.includes(sink) ?? seq > (cursors.get(sink) ?? 0);
+      if (isWaiting && !configured.has(sink)) abandoned.push(sink);
       states.push([sink, isWaiting ? 'waiting' : 'settled']);
     }
-    const due = this.#ids.due(mayRepeat, states);
+    const due = ids.due(mayRepeat, states);
     return { isNowhere: of.size === 0, sinks: states.map(([sink]) => sink), due, abandoned };
-  }
+  };
+  return (head) => {
+    const { seq, type, only } = head;
+    const of = accepted.dueOf({ seq, type, handling: only === null ? {} : { only } });
+    if (only !== null || head.waits !== undefined || head.mayBeRetry !== undefined) return fateOf(head, of);
+    let known = cached.get(type);
+    if (known === undefined || known.of !== of || seq > known.upTo) {
+      // The next seq at which a sink was added, or has its cursor.
+      const ends = [...of].flatMap((sink) => [started.get(sink) ?? 0, cursors.get(sink) ?? 0]);
+      known = { of, upTo: Math.min(...ends.filter((end) => end >= seq)), ...fateOf(head, of) };
+      if (cached.size >= MOST_TYPES) cached.clear();
+      cached.set(type, known);
+    }
+    return known;
+  };
 }

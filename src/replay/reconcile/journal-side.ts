@@ -5,7 +5,7 @@ import { pagesOf } from '../../core/page.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import type { AcceptedRoutes } from '../../deliver/routes/accepted.ts';
 import type { EventIds } from './event-ids.ts';
-import { Fates } from './fates.ts';
+import { fatesBy } from './fates.ts';
 import type { IdCounts } from './id-counter.ts';
 import { NAMED } from './report.ts';
 import type { Window } from './window.ts';
@@ -65,7 +65,7 @@ export async function readJournal(
   window: Window,
   signal: AbortSignal,
 ): Promise<JournalReading> {
-  const fates = new Fates(account, accepted, configured, ids);
+  const fateOf = fatesBy(account, accepted, configured, ids);
   const inQuarantine = await readSetAside(operations, ids, window);
   const sinks = new Set<string>();
   const abandoned = new Map<string, { count: number; ids: string[] }>();
@@ -90,7 +90,7 @@ export async function readJournal(
       if (head.seq > behind) illegible += 1;
       return;
     }
-    const fate = fates.of(head);
+    const fate = fateOf(head);
     for (const sink of fate.abandoned) {
       const found = getOrMake(abandoned, sink, () => ({ count: 0, ids: [] }));
       found.count += 1;
