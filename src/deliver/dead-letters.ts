@@ -9,15 +9,11 @@ const PAGE = { count: 1000, bytes: 8 * 2 ** 20 } as const;
 
 /** Makes and counts the dead letters of one sink. */
 export class DeadLetters {
+  count = 0;
   readonly #options: FeedOptions;
-  #count = 0;
 
   constructor(options: FeedOptions) {
     this.#options = options;
-  }
-
-  get count(): number {
-    return this.#count;
   }
 
   /** Stores the event as it came: what is redacted is decided again when it is retried. */
@@ -55,7 +51,7 @@ export class DeadLetters {
   }
 
   #died(delivery: Delivery, code: string, reason: string): void {
-    this.#count += 1;
+    this.count += 1;
     this.#options.observer?.died(this.#options.name, delivery, code, reason);
   }
 }

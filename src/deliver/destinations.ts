@@ -21,13 +21,15 @@ const [MOST, FAR_TOO_MUCH] = [1 / 4, 1 / 2];
 
 /** The destinations of one sink, and the memory that they share. */
 export class Destinations {
+  /** Deliveries in memory. */
+  count = 0;
+  /** Deliveries that the sink has and confirms later. */
+  held = 0;
   readonly #options: FeedOptions;
   readonly #events: FeedEvents;
   readonly #all = new Map<string | null, DestinationProgress>();
   /** Promises that say when held deliveries are confirmed. */
   readonly #held = new Set<Promise<void>>();
-  #heldCount = 0;
-  #count = 0;
   #bytes = 0;
 
   constructor(options: FeedOptions, events: FeedEvents) {
@@ -41,16 +43,6 @@ export class Destinations {
 
   of(destination: string | null): DestinationProgress {
     return getOrMake(this.#all, destination, newProgress);
-  }
-
-  /** Deliveries in memory. */
-  get count(): number {
-    return this.#count;
-  }
-
-  /** Deliveries that the sink has and confirms later. */
-  get held(): number {
-    return this.#heldCount;
   }
 
   /** Deliveries that are to be loaded again. */
@@ -109,7 +101,7 @@ export class Destinations {
   loaded({ load }: DestinationProgress, bytes: number): void {
     load.count += 1;
     load.bytes += bytes;
-    this.#count += 1;
+    this.count += 1;
     this.#bytes += bytes;
   }
 
@@ -119,7 +111,7 @@ export class Destinations {
     load.count -= 1;
     load.bytes -= bytes;
     if (isRetried) load.retried -= 1;
-    this.#count -= 1;
+    this.count -= 1;
     this.#bytes -= bytes;
   }
 
@@ -131,7 +123,7 @@ export class Destinations {
 
   hold({ destination, seq }: Item, until: Promise<void>): void {
     this.of(destination).hold(seq, until);
-    this.#heldCount += 1;
+    this.held += 1;
     if (this.#held.has(until)) return;
     this.#held.add(until);
     // A promise of the sink's; what only looks like one might call back twice.
@@ -164,12 +156,12 @@ export class Destinations {
 
   #forget(until: Promise<void>, deliveries: number): void {
     this.#held.delete(until);
-    this.#heldCount -= deliveries;
+    this.held -= deliveries;
   }
 
   get #free(): ReadLimit {
     const { maxPending, maxPendingBytes } = this.#options;
-    return { count: maxPending - this.#count, bytes: maxPendingBytes - this.#bytes };
+    return { count: maxPending - this.count, bytes: maxPendingBytes - this.#bytes };
   }
 
   /** How many destinations there are. */

@@ -10,13 +10,14 @@ import { type Chapter, chapterOf, nameOf, noteOf, type SettledAhead } from './se
 /** How far one sink is: what was loaded from the journal, what of it is settled, and what must not be sent any more. */
 export class Progress {
   readonly destinations: Destinations;
+  /** Everything up to and including this seq has been loaded. */
+  position = 0;
   readonly #options: FeedOptions;
   readonly #pending: SendQueue;
   /** What was settled before the start behind `position`; null once all of that has been loaded again. */
   #ahead: SettledAhead | null = null;
   /** The routes that events were loaded under, and from which seq on. */
   #routes: { readonly from: number; readonly name: string }[] = [];
-  #position = 0;
   #forgotten: readonly ForgetRequest[] = [];
 
   constructor(options: FeedOptions, pending: SendQueue, events: FeedEvents) {
@@ -30,23 +31,18 @@ export class Progress {
    * @param ahead what is settled behind that
    */
   begin(position: number, ahead: SettledAhead | null = null): void {
-    this.#position = position;
+    this.position = position;
     this.#ahead = ahead;
-  }
-
-  /** Everything up to and including this seq has been loaded. */
-  get position(): number {
-    return this.#position;
   }
 
   /** Everything up to and including this seq is settled. */
   get cursor(): number {
-    return Math.min(this.#position, this.destinations.first - 1);
+    return Math.min(this.position, this.destinations.first - 1);
   }
 
   /** Whether the sink has everything up to and including this seq: settled or held. */
   isSent(seq: number): boolean {
-    return this.#position >= seq && this.destinations.firstToSend > seq;
+    return this.position >= seq && this.destinations.firstToSend > seq;
   }
 
   /** The text that says what is settled ahead of the cursor; null for nothing. */
@@ -55,16 +51,16 @@ export class Progress {
     const chapters: Chapter[] = [];
     for (const [index, { name }] of this.#routes.entries()) {
       const after = Math.max(cursor, chapters.at(-1)?.upTo ?? 0);
-      const upTo = (this.#routes[index + 1]?.from ?? this.#position + 1) - 1;
+      const upTo = (this.#routes[index + 1]?.from ?? this.position + 1) - 1;
       if (upTo > after) chapters.push(chapterOf(after, upTo, name, this.destinations));
     }
-    return noteOf([...chapters, ...(this.#ahead?.after(this.#position) ?? [])]);
+    return noteOf([...chapters, ...(this.#ahead?.after(this.position) ?? [])]);
   };
 
   status(): Pick<FeedStatus, 'cursor' | 'pending' | 'held' | 'waiting' | 'lookedAt'> {
     const { count: pending, deferred, held } = this.destinations;
     const waiting = pending + deferred + held;
-    return { cursor: this.cursor, pending, held, waiting, lookedAt: this.#position };
+    return { cursor: this.cursor, pending, held, waiting, lookedAt: this.position };
   }
 
   /** Queues the deliveries of an event that the sink has not had. */
@@ -73,7 +69,7 @@ export class Progress {
     const { seq } = event;
     const now = nameOf(routes?.());
     if (now !== this.#routes.at(-1)?.name) this.#changeRoutes(now, seq);
-    this.#position = seq;
+    this.position = seq;
     let targets = this.#targetsOf(event);
     if (this.#ahead !== null) targets = this.#unsettled(this.#ahead, event, targets);
     if (this.#passesOver(event, targets)) return;
