@@ -27,21 +27,18 @@ export interface Handed {
 
 /** Follows how far a replay is settled, and counts what has become of its events up to there. */
 export class Tracker {
+  /** Everything up to here is settled. */
+  position: Position;
+  /** Of everything that was read, settled or not. */
+  read: ReadCounts;
   readonly #settled: Counter;
-  #position: Position;
   #marks: Mark[] = [];
-  #read: ReadCounts;
   readonly #refused = new Map<number, Map<string, number>>();
 
   constructor(position: Position, counts: Counts | undefined) {
-    this.#position = position;
+    this.position = position;
     this.#settled = new Counter(counts);
-    this.#read = this.#settled.read;
-  }
-
-  /** Everything up to here is settled. */
-  get position(): Position {
-    return this.#position;
+    this.read = this.#settled.read;
   }
 
   /** Of everything up to `position`. */
@@ -49,25 +46,20 @@ export class Tracker {
     return this.#settled.counts();
   }
 
-  /** Of everything that was read, settled or not. */
-  get read(): ReadCounts {
-    return this.#read;
-  }
-
   /** Notes an event handed on as `seq`. @param soFar counts of its step, up to and including this event */
   handed(seq: number, position: Position, soFar: ReadCounts, event: Handed): void {
-    this.#marks.push({ seq, position, counts: addCounts(this.#read, soFar), event });
+    this.#marks.push({ seq, position, counts: addCounts(this.read, soFar), event });
   }
 
   /** Notes the end of a step. @param seq of the newest event handed on */
   stepped(seq: number, position: Position, counts: ReadCounts): void {
-    this.#read = addCounts(this.#read, counts);
-    this.#marks.push({ seq, position, counts: this.#read, event: null });
+    this.read = addCounts(this.read, counts);
+    this.#marks.push({ seq, position, counts: this.read, event: null });
   }
 
   /** Counts an event that was read and cannot be sent. */
   add(counts: Partial<ReadCounts>): void {
-    this.#read = addCounts(this.#read, counts);
+    this.read = addCounts(this.read, counts);
   }
 
   /** Where an unsettled event was found. */
@@ -87,7 +79,7 @@ export class Tracker {
     for (const mark of this.#marks) {
       if (mark.seq > seq) break;
       count += 1;
-      this.#position = mark.position;
+      this.position = mark.position;
       this.#settled.read = mark.counts;
       if (mark.event === null) continue;
       this.#settled.event(mark.event.type, mark.event.targets, this.#refused.get(mark.seq));
