@@ -17,11 +17,12 @@ export interface WriterFolder {
 export class OpenFolder {
   /** As configured, absolute. */
   readonly path: string;
+  /** The same path without links; empty before `take`. */
+  root = '';
+  writers: readonly WriterFolder[] = [];
   readonly #log: SinkLog;
   readonly #files: readonly string[];
-  #root = '';
   #identity = '';
-  #writers: WriterFolder[] = [];
 
   /** @param files in it that must be writable too */
   constructor(path: string, log: SinkLog, files: readonly string[] = []) {
@@ -30,18 +31,9 @@ export class OpenFolder {
     this.#files = files;
   }
 
-  /** The same path without links; empty before `take`. */
-  get root(): string {
-    return this.#root;
-  }
-
-  get writers(): readonly WriterFolder[] {
-    return this.#writers;
-  }
-
   /** Where new parts go. */
   get openFolder(): string {
-    const [first] = this.#writers;
+    const [first] = this.writers;
     if (first === undefined) throw new Error(`${this.path} does not exist, and could not be created again`);
     return first.path;
   }
@@ -50,15 +42,15 @@ export class OpenFolder {
   async take(): Promise<void> {
     this.release();
     makeFolder(this.path, 0o750);
-    this.#root = await realpath(this.path);
-    await syncFolder(dirname(this.#root));
-    this.#writers = await claimWriterFolders(this.#root, this.#log);
+    this.root = await realpath(this.path);
+    await syncFolder(dirname(this.root));
+    this.writers = await claimWriterFolders(this.root, this.#log);
     this.#identity = await this.#identify();
   }
 
   /** Whether the path is still the folder that was taken, with the writer's folder for new parts in it. */
   async isThere(): Promise<boolean> {
-    const [first] = this.#writers;
+    const [first] = this.writers;
     if (first === undefined) return false;
     try {
       await lstat(first.path);
@@ -71,13 +63,13 @@ export class OpenFolder {
 
   /** @throws the system's error when the folder or one of its files cannot be written now */
   async probe(): Promise<void> {
-    for (const path of [this.#root, this.openFolder, ...this.#files.map((file) => join(this.#root, file))])
+    for (const path of [this.root, this.openFolder, ...this.#files.map((file) => join(this.root, file))])
       await access(path, constants.W_OK);
   }
 
   release(): void {
-    for (const { lock } of this.#writers) lock.release();
-    this.#writers = [];
+    for (const { lock } of this.writers) lock.release();
+    this.writers = [];
   }
 
   async #identify(): Promise<string> {
