@@ -64,7 +64,7 @@ export class Item implements Delivery {
     let event = this.#original;
     try {
       for (const redaction of this.redactions)
-        event = getOrMake(REDACTORS, redaction, () => new Redactor(redaction)).apply(event);
+        event = getOrMake(REDACTORS, redaction, () => redactorOf(redaction))(event);
       this.#redacted = event;
     } catch (error) {
       this.#refusal = `the body cannot be redacted: ${messageOf(error)}`;
@@ -77,36 +77,32 @@ export class Item implements Delivery {
 const NO_REDACTIONS: readonly Redaction[] = [];
 const NOTHING = Buffer.alloc(0);
 
-class Redactor {
-  readonly #cutter: JsonCutter;
-  readonly #hidesClientUser: boolean;
+/**
+ * Returns the same object when nothing is redacted.
+ * @throws JsonFault for a body that is no JSON object
+ */
+type Redactor = (event: JournalEvent) => JournalEvent;
 
-  constructor({ only, redact = [], remove = [], mask = null, fields }: Redaction) {
-    const { type, team, user, clientUser } = fields;
-    const needed = [type, team, user, clientUser].map((name) => [{ name }]);
-    const lists = {
-      only: only === undefined ? null : [...needed, ...only.map(parsePath)],
-      mask: redact.map(parsePath),
-      remove: remove.map(parsePath),
-    };
-    this.#cutter = new JsonCutter(lists, JSON.stringify(mask));
-    this.#hidesClientUser = this.#cutter.hides(clientUser);
-  }
-
-  /**
-   * @returns the same object when nothing is redacted
-   * @throws JsonFault for a body that is no JSON object
-   */
-  apply(event: JournalEvent): JournalEvent {
-    const body = this.#cutter.apply(event.body);
+function redactorOf({ only, redact = [], remove = [], mask = null, fields }: Redaction): Redactor {
+  const { type, team, user, clientUser: clientField } = fields;
+  const needed = [type, team, user, clientField].map((name) => [{ name }]);
+  const lists = {
+    only: only === undefined ? null : [...needed, ...only.map(parsePath)],
+    mask: redact.map(parsePath),
+    remove: remove.map(parsePath),
+  };
+  const cutter = new JsonCutter(lists, JSON.stringify(mask));
+  const hidesClientUser = cutter.hides(clientField);
+  return (event) => {
+    const body = cutter.apply(event.body);
     // Sinks pass it on beside the body.
-    const clientUser = this.#hidesClientUser ? null : event.clientUser;
+    const clientUser = hidesClientUser ? null : event.clientUser;
     if (body === event.body && clientUser === event.clientUser) return event;
     if (body === event.body) return { ...event, clientUser };
     // The signature is not of the bytes that are sent.
     const handling = { ...event.handling, redacted: true };
     return { ...event, body, clientUser, headers: {}, handling };
-  }
+  };
 }
 
 /** A redaction is the same object for as long as its route is in force. */

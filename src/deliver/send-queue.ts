@@ -92,12 +92,16 @@ export class QueuePerUser implements SendQueue {
 
   release(settled: readonly Item[], again: readonly Item[] = NONE): void {
     for (const [key, items] of Map.groupBy(again, (item) => item.key))
-      this.#putFirst([...items, ...this.#takeHeld(key)]);
-    for (const item of settled) this.#putFirst(this.#takeHeld(item.key));
+      this.#putFirst([...items, ...this.drop(key)]);
+    for (const item of settled) this.#putFirst(this.drop(item.key));
   }
 
+  /** The held items of a user, who is in again. */
   drop(key: string | null): readonly Item[] {
-    return this.#takeHeld(key);
+    if (key === null) return NONE;
+    const held = this.#held.get(key) ?? NONE;
+    this.#held.delete(key);
+    return held;
   }
 
   /** Its user is out already. */
@@ -125,14 +129,6 @@ export class QueuePerUser implements SendQueue {
       if (batch.length >= most || (key === FREE && users.has(FREE))) break;
     }
     return batch;
-  }
-
-  /** The held items of a user, who is in again. */
-  #takeHeld(key: string | null): readonly Item[] {
-    if (key === null) return NONE;
-    const held = this.#held.get(key) ?? NONE;
-    this.#held.delete(key);
-    return held;
   }
 
   /** @param items all of one key and one destination */

@@ -101,7 +101,10 @@ export class SettledAhead {
     }
     if (before.every(isSettled)) return [];
     // A new destination has no settled events yet, although it would count as settled in the chapter.
-    return targets.filter((target) => (has(before, target) ? !isSettled(target) : !hasDied(target)));
+    return targets.filter((target) => {
+      const isNew = !before.some(({ destination }) => destination === target.destination);
+      return isNew ? !hasDied(target) : !isSettled(target);
+    });
   }
 }
 
@@ -134,8 +137,4 @@ function decode(chapter: Chapter): DecodedChapter {
 function isSettledIn({ settled }: DecodedChapter, destination: string | null, seq: number): boolean {
   const found = settled.get(destination);
   return found === undefined || seq <= found.floor || isWithin(found.stretches, seq);
-}
-
-function has(targets: readonly Target[], { destination }: Target): boolean {
-  return targets.some((other) => other.destination === destination);
 }
