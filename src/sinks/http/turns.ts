@@ -1,12 +1,9 @@
 import type { Clock } from '../../core/clock.ts';
 import { RateWindow } from '../../lib/rate-window.ts';
+import type { HttpOptions } from './config.ts';
 
-export interface Pace {
-  /** Requests at a time. */
-  readonly concurrency: number;
-  /** Requests a second; 0: no limit. */
-  readonly rate: number;
-}
+/** Limits of requests at a time, and of those a second. */
+type Pace = Pick<HttpOptions, 'concurrency' | 'rate'>;
 
 /** Part of a second whose requests may be sent at once after a delay; with more, they would come in bursts. */
 const CATCH_UP = 0.05;

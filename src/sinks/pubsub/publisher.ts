@@ -8,14 +8,12 @@ import {
   type EncodedRequest,
 } from '../../vendors/pubsub/client.ts';
 import type { Connection } from '../../vendors/pubsub/connection.ts';
+import type { PubSubOptions } from './config.ts';
 import { encodeRequest, mostBytes } from './encode.ts';
 import { LateError, toFailure } from '../../vendors/pubsub/failure.ts';
 import type { Message } from './message.ts';
 
-export interface PublisherOptions extends Connection {
-  /** Milliseconds. */
-  readonly timeout: number;
-}
+type PublisherOptions = Pick<PubSubOptions, keyof Connection | 'timeout'>;
 
 type Operation<T> = (
   client: Client,
