@@ -38,15 +38,9 @@ export interface JournalSide {
   /** Events that the routes they were accepted under led nowhere. */
   readonly nowhere: number;
   readonly sinks: ReadonlySet<string>;
-  /** Events of any time that wait for a sink that is not configured, by sink. */
-  readonly abandoned: ReadonlyMap<string, Abandoned>;
+  /** Events of any time that wait for a sink that is not configured, by sink, with the first ids. */
+  readonly abandoned: ReadonlyMap<string, { readonly count: number; readonly ids: readonly string[] }>;
   readonly notes: readonly string[];
-}
-
-export interface Abandoned {
-  readonly count: number;
-  /** The first ones. */
-  readonly ids: readonly string[];
 }
 
 /** The part that is read before the ids are compared with those of the files. */
