@@ -28,39 +28,31 @@ type Kind = 'team' | 'user' | 'clientUser';
 const ANY_UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;
 
 /**
- * Gives events other ids, in the envelope and in the body: in whole strings, for UUIDs also inside longer ones, and with
- * a key in every string of a member that is named like an id. The event id stays; the signature headers, which no longer
- * match, are removed. This hides whom an event is about from readers who know ids, and nothing else.
+ * Returns a function that gives events other ids, in the envelope and in the body: in whole strings, for UUIDs also inside longer
+ * ones, and with a key in every string of a member that is named like an id. The event id stays; the signature headers, which no
+ * longer match, are removed. This hides whom an event is about from readers who know ids, and nothing else. The function throws
+ * a JsonFault when the body is not a JSON object.
  */
-export class Pseudonymiser {
-  readonly #options: PseudonymiserOptions;
-  readonly #users: ReadonlyMap<string, string>;
-  readonly #kinds: ReadonlyMap<string, Kind>;
-
-  constructor(options: PseudonymiserOptions) {
-    this.#options = options;
-    this.#users = new Map(Array.from(options.users, ([from, to]) => [lowerUuid(from), to]));
-    const { team, user, clientUser } = options.fields;
-    this.#kinds = new Map<string, Kind>([
-      [team, 'team'],
-      [user, 'user'],
-      [`${user}s`, 'user'],
-      [clientUser, 'clientUser'],
-    ]);
-  }
-
-  /** @throws JsonFault when the body is not a JSON object */
-  apply(event: Event): Event {
-    const own = this.#ownNames(event);
+export function pseudonymiserOf({ key, fields, ...given }: PseudonymiserOptions): (event: Event) => Event {
+  if (key === null && given.users.size === 0) return (event) => event;
+  const users = new Map(Array.from(given.users, ([from, to]) => [lowerUuid(from), to]));
+  const kinds = new Map<string, Kind>([
+    [fields.team, 'team'],
+    [fields.user, 'user'],
+    [`${fields.user}s`, 'user'],
+    [fields.clientUser, 'clientUser'],
+  ]);
+  return (event) => {
+    const own = key === null ? users : ownNames(event, users, key);
     const nameOf = (id: string): string | undefined => {
       const canonical = lowerUuid(id);
-      return own.get(canonical) ?? this.#users.get(canonical);
+      return own.get(canonical) ?? users.get(canonical);
     };
     const body = rewriteBody(event.body, (text, member) => {
       const name = nameOf(text);
       if (name !== undefined) return name;
-      const kind = member === null ? undefined : this.#kinds.get(member);
-      if (kind !== undefined && text !== '' && this.#options.key !== null) return this.#pseudonym(kind, text);
+      const kind = member === null ? undefined : kinds.get(member);
+      if (kind !== undefined && text !== '' && key !== null) return pseudonym(kind, text, key);
       return text.length > 36 ? text.replaceAll(ANY_UUID, (uuid) => nameOf(uuid) ?? uuid) : text;
     });
     const renamed = (id: string | null): string | null => (id === null ? null : (nameOf(id) ?? id));
@@ -70,32 +62,34 @@ export class Pseudonymiser {
     const isSame =
       body === event.body && team === event.team && user === event.user && clientUser === event.clientUser;
     return isSame ? event : { ...event, team, user, clientUser, headers: {}, body };
-  }
+  };
+}
 
-  #ownNames({ team, user, clientUser }: Event): ReadonlyMap<string, string> {
-    const names = new Map<string, string>();
-    if (this.#options.key === null) return names;
-    // The user last: its pseudonym is used where two ids are the same text.
-    for (const [kind, id] of [
-      ['team', team],
-      ['clientUser', clientUser],
-      ['user', user],
-    ] as const) {
-      if (id === null || id === '') continue;
-      const canonical = lowerUuid(id);
-      names.set(canonical, this.#users.get(canonical) ?? this.#pseudonym(kind, id));
-    }
-    return names;
-  }
-
-  /** A UUID (version 8) for a UUID, else a text, so that checks of ids in other systems accept it. */
-  #pseudonym(kind: Kind, id: string): string {
+function ownNames(
+  { team, user, clientUser }: Event,
+  users: ReadonlyMap<string, string>,
+  key: Buffer,
+): ReadonlyMap<string, string> {
+  const names = new Map<string, string>();
+  // The user last: its pseudonym is used where two ids are the same text.
+  for (const [kind, id] of [
+    ['team', team],
+    ['clientUser', clientUser],
+    ['user', user],
+  ] as const) {
+    if (id === null || id === '') continue;
     const canonical = lowerUuid(id);
-    const mac = createHmac('sha256', this.#options.key ?? '')
-      .update(`${kind}\0${canonical}`)
-      .digest();
-    return isUuid(id) ? uuidOfHash(mac) : `pseudonym-${mac.toString('hex', 0, 16)}`;
+    names.set(canonical, users.get(canonical) ?? pseudonym(kind, id, key));
   }
+  return names;
+}
+
+/** A UUID (version 8) for a UUID, else a text, so that checks of ids in other systems accept it. */
+function pseudonym(kind: Kind, id: string, key: Buffer): string {
+  const mac = createHmac('sha256', key)
+    .update(`${kind}\0${lowerUuid(id)}`)
+    .digest();
+  return isUuid(id) ? uuidOfHash(mac) : `pseudonym-${mac.toString('hex', 0, 16)}`;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Pseudonymiser, rewriteBody } from '../../src/replay/pseudonymiser.ts';
+import { pseudonymiserOf, rewriteBody } from '../../src/replay/pseudonymiser.ts';
 import { makeEvent, TEAM, USER } from '../support/events.ts';
 
 const FIELDS = { team: 'team_id', user: 'user_id', clientUser: 'client_user_id' };
@@ -18,9 +18,8 @@ function event(data: unknown) {
   return makeEvent({ clientUser: CLIENT, body: Buffer.from(JSON.stringify(body)) });
 }
 
-const pseudonymiser = (
-  options: Partial<ConstructorParameters<typeof Pseudonymiser>[0]> = {},
-): Pseudonymiser => new Pseudonymiser({ users: new Map(), key: KEY, fields: FIELDS, ...options });
+const pseudonymiser = (options: Partial<Parameters<typeof pseudonymiserOf>[0]> = {}) =>
+  pseudonymiserOf({ users: new Map(), key: KEY, fields: FIELDS, ...options });
 
 describe('pseudonyms', () => {
   test('no id is left, in the envelope or anywhere in the body, and all else is as it was', () => {
@@ -32,7 +31,7 @@ describe('pseudonyms', () => {
       [USER]: { note: `${CLIENT} stays inside a text` },
       amount: 1.1,
     });
-    const changed = pseudonymiser().apply(original);
+    const changed = pseudonymiser()(original);
     const text = changed.body.toString();
     for (const id of [TEAM, USER, OTHER_USER]) expect(text.toLowerCase()).not.toContain(id);
     const { data, ...envelope } = JSON.parse(text) as { data: Record<string, unknown> };
@@ -49,19 +48,19 @@ describe('pseudonyms', () => {
   });
 
   test('they are the same in every event, of the form of the id, and another key gives others', () => {
-    const [one, two] = [pseudonymiser().apply(event({})), pseudonymiser().apply(event({ more: true }))];
+    const [one, two] = [pseudonymiser()(event({})), pseudonymiser()(event({ more: true }))];
     expect([one.team, one.user, one.clientUser]).toEqual([two.team, two.user, two.clientUser]);
     expect(one.user).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     expect(one.clientUser).toMatch(/^pseudonym-[0-9a-f]{32}$/);
-    const other = pseudonymiser({ key: Buffer.from('another made-up key') }).apply(event({}));
+    const other = pseudonymiser({ key: Buffer.from('another made-up key') })(event({}));
     expect([other.team, other.user, other.clientUser]).not.toContain(one.user);
     expect(other.team).not.toBe(one.team);
   });
 
   test('a user in capitals is the same user, and an event without ids stays without', () => {
-    const capital = pseudonymiser().apply(makeEvent({ user: USER.toUpperCase() }));
-    expect(capital.user).toBe(pseudonymiser().apply(makeEvent()).user);
-    const none = pseudonymiser().apply(
+    const capital = pseudonymiser()(makeEvent({ user: USER.toUpperCase() }));
+    expect(capital.user).toBe(pseudonymiser()(makeEvent()).user);
+    const none = pseudonymiser()(
       makeEvent({ team: null, user: null, clientUser: null, body: Buffer.from('{"event_type":"x"}') }),
     );
     expect(none).toMatchObject({ team: null, user: null, clientUser: null });
@@ -72,7 +71,7 @@ describe('pseudonyms', () => {
     ['client user', { team: null, user: null, clientUser: CLIENT }],
   ])('an id that only the envelope has gets one too: a %s', (_, ids) => {
     const headers = { 'x-made-up-id': TEAM };
-    const changed = pseudonymiser().apply(makeEvent({ ...ids, headers, body: Buffer.from('{"n":1}') }));
+    const changed = pseudonymiser()(makeEvent({ ...ids, headers, body: Buffer.from('{"n":1}') }));
     expect(JSON.stringify(changed)).not.toContain(TEAM);
     expect(JSON.stringify(changed)).not.toContain(CLIENT);
   });
@@ -80,8 +79,8 @@ describe('pseudonyms', () => {
   test('an unreadable body is refused, and the message has nothing of it', () => {
     for (const text of ['{"user_id":"secret', 'secret', '["secret"]', '{} secret', '']) {
       const broken = makeEvent({ body: Buffer.from(text) });
-      expect(() => pseudonymiser().apply(broken)).toThrow(/JSON/);
-      expect(() => pseudonymiser().apply(broken)).not.toThrow(/secret/);
+      expect(() => pseudonymiser()(broken)).toThrow(/JSON/);
+      expect(() => pseudonymiser()(broken)).not.toThrow(/secret/);
     }
   });
 });
@@ -89,7 +88,7 @@ describe('pseudonyms', () => {
 describe('mapped users', () => {
   test('change everywhere; other users and ids do not', () => {
     const map = pseudonymiser({ key: null, users: new Map([[USER, OTHER_USER]]) });
-    const changed = map.apply(event({ user_id: USER, link: `x/${USER}` }));
+    const changed = map(event({ user_id: USER, link: `x/${USER}` }));
     expect(changed).toMatchObject({ team: TEAM, user: OTHER_USER, clientUser: CLIENT, headers: {} });
     expect(JSON.parse(changed.body.toString())).toMatchObject({
       team_id: TEAM,
@@ -97,13 +96,13 @@ describe('mapped users', () => {
       data: { user_id: OTHER_USER, link: `x/${OTHER_USER}` },
     });
     const untouched = makeEvent({ user: TEAM, body: Buffer.from('{"a": 1.10}') });
-    expect(map.apply(untouched)).toBe(untouched);
+    expect(map(untouched)).toBe(untouched);
   });
 
   test('are not given a pseudonym beside', () => {
     const both = pseudonymiser({ users: new Map([[USER, OTHER_USER]]) });
-    expect(both.apply(event({}))).toMatchObject({ user: OTHER_USER });
-    expect(both.apply(event({})).team).not.toBe(TEAM);
+    expect(both(event({}))).toMatchObject({ user: OTHER_USER });
+    expect(both(event({})).team).not.toBe(TEAM);
   });
 });
 

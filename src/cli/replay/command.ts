@@ -92,7 +92,7 @@ async function count(work: ReplayWork, flags: ReplayFlags, io: Io): Promise<void
     work.list(),
     {
       ...work,
-      pseudonymiser: (event) => pseudonymiser?.apply(event) ?? event,
+      pseudonymiser,
       onProblem: (problem) => progress.problem(problem),
     },
     io.signal,

@@ -6,7 +6,7 @@ import { isStoreUrl, replaysBeside } from '../../core/place.ts';
 import { parseTarget, type Target } from '../../core/route.ts';
 import { plainTarget } from '../../replay/destinations.ts';
 import { type EventPointers, jsonPointer } from '../../replay/enclosed.ts';
-import { Pseudonymiser } from '../../replay/pseudonymiser.ts';
+import { pseudonymiserOf } from '../../replay/pseudonymiser.ts';
 import type { StoreName } from '../../replay/read-store.ts';
 import type { Selection } from '../../replay/selection.ts';
 import { usageError, type Io } from '../io.ts';
@@ -53,8 +53,7 @@ export interface ReplayOrder {
   readonly sinks: readonly string[];
   /** Events a second; null without a limit. */
   readonly rate: number | null;
-  /** Null when events are sent unchanged. */
-  readonly pseudonymiser: Pseudonymiser | null;
+  readonly pseudonymiser: ReturnType<typeof pseudonymiserOf>;
   readonly id: string;
   /** Folder of the state. */
   readonly state: string;
@@ -108,8 +107,7 @@ export function replayOrder(
     to,
     sinks,
     rate: flags.rate ?? null,
-    pseudonymiser:
-      users.size === 0 && key === null ? null : new Pseudonymiser({ users, key, fields: config.envelope }),
+    pseudonymiser: pseudonymiserOf({ users, key, fields: config.envelope }),
     id: flags.id ?? `replay-${randomBytes(9).toString('base64url')}`,
     state: resolve(flags.state ?? folder),
     // A stored hash of a user's id would confirm a guess of the id after an erasure.

@@ -66,7 +66,7 @@ export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): P
       ...AHEAD,
       checkpoint,
       rate: order.rate,
-      pseudonymiser: (event) => order.pseudonymiser?.apply(event) ?? event,
+      pseudonymiser: order.pseudonymiser,
       turn: (signal) => backpressure?.turn(signal),
       onProblem: (problem) => progress.problem(problem),
     });
