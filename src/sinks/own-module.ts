@@ -38,7 +38,7 @@ export class OwnModule implements Guest {
     const strays = new StrayErrors(this.name, context);
     try {
       const sink = onBehalfOf(strays, () => module.createSink(options, contextFor(context)));
-      const own = new OwnSink(sink, limitsOf(sink), strays, context, () => this.#strays.delete(strays));
+      const own = new OwnSink(sink, limitsOf(sink), strays, () => this.#strays.delete(strays));
       this.#strays.add(strays);
       return own;
     } catch (error) {

@@ -23,7 +23,8 @@ const SKIPPED = z.tuple([z.string().max(120), z.number().nonnegative()]);
 /** Errors that one sink of a user's module threw outside of any call, or left in a promise. */
 export class StrayErrors implements Guest {
   readonly name: string;
-  readonly #context: SinkContext;
+  /** Of the sink. */
+  readonly context: SinkContext;
   #count = 0;
   #first = 0;
   #last = 0;
@@ -34,11 +35,11 @@ export class StrayErrors implements Guest {
   /** @param file of the module, absolute */
   constructor(file: string, context: SinkContext) {
     this.name = file;
-    this.#context = context;
+    this.context = context;
   }
 
   blame(error: unknown): boolean {
-    const { clock, log, name } = this.#context;
+    const { clock, log, name } = this.context;
     this.#last = clock.now();
     if (this.#count === 0) this.#first = this.#last;
     this.#count += 1;
@@ -57,7 +58,7 @@ export class StrayErrors implements Guest {
   }
 
   troubles(): SinkTrouble[] {
-    if (this.#count === 0 || this.#context.clock.now() - this.#last > SHOWN_MS) return [];
+    if (this.#count === 0 || this.context.clock.now() - this.#last > SHOWN_MS) return [];
     const times = this.#count === 1 ? 'once' : `${this.#count} times, the last time`;
     const detail = `${this.name} threw outside of any call, ${times}: ${this.#message}`;
     return [{ code: 'stray_error', detail, since: this.#first }];
@@ -76,24 +77,16 @@ export class OwnSink implements Sink {
   readonly keep?: NonNullable<Sink['keep']>;
   readonly #sink: Sink;
   readonly #strays: StrayErrors;
-  readonly #context: SinkContext;
   readonly #onClosed: () => void;
   /** Copy of each event: a batch that is sent again uses the same memory. */
   readonly #copies = new WeakMap<JournalEvent, JournalEvent>();
   #hasWarned = false;
 
   /** @param limits those of the sink, checked @param strays of the sink */
-  constructor(
-    sink: Sink,
-    limits: SinkLimits,
-    strays: StrayErrors,
-    context: SinkContext,
-    onClosed: () => void,
-  ) {
+  constructor(sink: Sink, limits: SinkLimits, strays: StrayErrors, onClosed: () => void) {
     this.limits = limits;
     this.#sink = sink;
     this.#strays = strays;
-    this.#context = context;
     this.#onClosed = onClosed;
     const { settle, erasable, flush, keep } = sink;
     if (settle !== undefined) this.settle = (holds) => onBehalfOf(strays, () => settle.call(sink, holds));
@@ -178,7 +171,7 @@ export class OwnSink implements Sink {
         ? said.filter((each): each is SinkTrouble => trouble.safeParse(each).success).slice(0, MOST_TROUBLES)
         : [];
     } catch (error) {
-      return [{ code: 'troubles_failed', detail: messageOf(error), since: this.#context.clock.now() }];
+      return [{ code: 'troubles_failed', detail: messageOf(error), since: this.#strays.context.clock.now() }];
     }
   }
 
@@ -205,9 +198,9 @@ export class OwnSink implements Sink {
     if (this.#hasWarned) return;
     if (batch.every(({ event }) => this.#copies.get(event)?.body.equals(event.body) !== false)) return;
     this.#hasWarned = true;
-    const fields = { sink: this.#context.name, module: this.#strays.name };
-    this.#context.log.warn(
-      fields,
+    const { context, name } = this.#strays;
+    context.log.warn(
+      { sink: context.name, module: name },
       'a sink module changes the bodies it is given; other sinks get the original',
     );
   }

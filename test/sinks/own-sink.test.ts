@@ -77,7 +77,7 @@ describe('own-sink.js', () => {
 function ownWith(members: object): OwnSink {
   const context = makeContext();
   const sink = { limits: LIMITS, ...members } as Sink;
-  return new OwnSink(sink, LIMITS, new StrayErrors('/own.mjs', context), context, () => undefined);
+  return new OwnSink(sink, LIMITS, new StrayErrors('/own.mjs', context), () => undefined);
 }
 
 describe('keep of a module', () => {
