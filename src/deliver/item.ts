@@ -68,14 +68,13 @@ export class Item implements Delivery {
       this.#redacted = event;
     } catch (error) {
       this.#refusal = `the body cannot be redacted: ${messageOf(error)}`;
-      this.#redacted = { ...this.#original, headers: {}, clientUser: null, body: NOTHING };
+      this.#redacted = { ...this.#original, headers: {}, clientUser: null, body: Buffer.alloc(0) };
     }
     return this.#redacted;
   }
 }
 
 const NO_REDACTIONS: readonly Redaction[] = [];
-const NOTHING = Buffer.alloc(0);
 
 /**
  * Returns the same object when nothing is redacted.
