@@ -55,7 +55,7 @@ export class LineReader {
       return cutOff === null ? [line] : [{ ...line, bytes: cutOff }, line];
     }
     const documents = cutter.cut(bytes).map((document) => ({ ...line, bytes: document }));
-    return documents.length > 0 || cutter.hasBegun ? documents : [{ ...line, bytes: NO_BYTES }];
+    return documents.length > 0 || cutter.hasBegun ? documents : [{ ...line, bytes: Buffer.alloc(0) }];
   }
 
   /** @param time of the file, for an event without a record */
@@ -131,5 +131,3 @@ export class LineReader {
     return `this looks like a message with the event inside: use ${options.join(' ')}`;
   }
 }
-
-const NO_BYTES = Buffer.alloc(0);

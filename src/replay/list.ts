@@ -156,8 +156,6 @@ function fileUnit(
 /** True for a file of this size without a matching event. */
 type PassOver = (file: string, bytes: number) => boolean;
 
-const READ_ALL: PassOver = () => false;
-
 /** Lines of missing files. Lists twice, as files can be finished or erased during the listing. */
 async function missingIn(listing: ArchiveListing, manifest: Manifest): Promise<readonly ManifestLine[]> {
   const missing = missingFiles(listing, manifest);
@@ -174,7 +172,7 @@ async function missingIn(listing: ArchiveListing, manifest: Manifest): Promise<r
  */
 function passOverBy({ entries, isSound }: Manifest, selection: Selection): PassOver {
   const { types, since, until } = selection;
-  if (!isSound || (types.length === 0 && since === null && until === null)) return READ_ALL;
+  if (!isSound || (types.length === 0 && since === null && until === null)) return () => false;
   return (file, bytes) => {
     const entry = entries.get(file);
     return entry !== undefined && entry.bytes === bytes && hasNoMatch(entry, selection);

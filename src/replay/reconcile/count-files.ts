@@ -71,7 +71,8 @@ export async function countFiles(
       if (item.kind === 'record') {
         if (!isInside(item.record.received_at)) continue;
         options.onRecord(item);
-        if (leaving !== null && isOf(leaving, item.record)) onLeaving?.(item.record.id);
+        const { id, team_id: team, user_id: user, client_user_id: clientUser } = item.record;
+        if (leaving !== null && leaving.of({ team, user, clientUser }).length > 0) onLeaving?.(id);
       } else if (item.sealed !== undefined) {
         if (!isInside(item.sealed.received_at)) continue;
         if (item.sealed.why === 'erased') own.destroyed += 1;
@@ -85,11 +86,6 @@ export async function countFiles(
   count.erased += erasures.count(manifest);
   count.problems.push(...own.problems);
   return count;
-}
-
-function isOf(users: Owners, record: RecordEnvelope): boolean {
-  const { team_id: team, user_id: user, client_user_id: clientUser } = record;
-  return users.of({ team, user, clientUser }).length > 0;
 }
 
 /** Compares texts where it can: they sort as their times, and parsing takes twenty times as long. */

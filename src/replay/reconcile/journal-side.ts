@@ -1,5 +1,5 @@
 import { MillraceError } from '../../core/errors.ts';
-import type { CountKind, EventHead, JournalAccount, Selection } from '../../core/journal.ts';
+import type { CountKind, EventHead, JournalAccount } from '../../core/journal.ts';
 import type { EventSummary, Operations } from '../../core/operations.ts';
 import { pagesOf } from '../../core/page.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
@@ -144,22 +144,14 @@ async function readSetAside(
   const isInside = ({ received_at: at }: EventSummary): boolean =>
     Date.parse(at) >= since && Date.parse(at) < until;
   let inQuarantine = 0;
-  for await (const { id, reasons, ...rest } of each((part) => operations.listQuarantine(part, false))) {
-    if (!isInside({ id, ...rest })) continue;
-    // A damaged record counts as accepted.
-    if (reasons.some(({ code }) => code === 'damaged')) ids.mark(null, id, 'quarantined');
-    else inQuarantine += 1;
-  }
-  for await (const deadLetter of each((part) => operations.listDeadLetters(part, false))) {
-    if (isInside(deadLetter)) ids.mark(deadLetter.sink, deadLetter.id, 'dead');
-  }
+  for await (const page of pagesOf((part) => operations.listQuarantine(part, false), {}))
+    for (const { id, reasons } of page.filter(isInside))
+      // A damaged record counts as accepted.
+      if (reasons.some(({ code }) => code === 'damaged')) ids.mark(null, id, 'quarantined');
+      else inQuarantine += 1;
+  for await (const page of pagesOf((part) => operations.listDeadLetters(part, false), {}))
+    for (const { sink, id } of page.filter(isInside)) ids.mark(sink, id, 'dead');
   return inQuarantine;
-}
-
-async function* each<T extends EventSummary>(
-  list: (selection: Selection) => Promise<readonly T[]>,
-): AsyncGenerator<T> {
-  for await (const page of pagesOf(list, {})) yield* page;
 }
 
 /** Combines what was read with the ids and the counts of receipt. */
