@@ -10,11 +10,9 @@ const OVERHEAD_BYTES = 512;
 /** Units whose files a store may begin to fetch. */
 const FETCHED = 16;
 
-/** Reads the unit behind a position in it. */
-export type ReadUnit = (unit: Unit, from: number, signal: AbortSignal) => AsyncIterable<Step>;
-
 export interface UnitReader {
-  readonly read: ReadUnit;
+  /** Reads the unit behind a position in it. */
+  readonly read: (unit: Unit, from: number, signal: AbortSignal) => AsyncIterable<Step>;
   /** Called with each unit a while before it is read. */
   readonly expect?: ((unit: Unit) => void) | undefined;
 }

@@ -7,7 +7,7 @@ import type { IsErased } from '../../core/ingest.ts';
 import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { ErasedUsers } from '../../privacy/erase/erased-users.ts';
-import type { ReadUnit } from '../../replay/ahead.ts';
+import type { UnitReader } from '../../replay/ahead.ts';
 import { type Destinations, destinationsOf, targetsNamed } from '../../replay/destinations.ts';
 import { type Listing, listPath } from '../../replay/list.ts';
 import { FileReader } from '../../replay/read-file.ts';
@@ -22,12 +22,10 @@ import type { OpenOperations, openTopics } from '../operations.ts';
 import type { ReplayOrder } from './options.ts';
 
 /** A replay that can be counted or run. */
-export interface ReplayWork {
+export interface ReplayWork extends UnitReader {
   readonly loaded: ResolvedConfig;
   readonly order: ReplayOrder;
   readonly list: () => AsyncIterable<Unit>;
-  readonly read: ReadUnit;
-  readonly expect: (unit: Unit) => void;
   readonly destinations: Destinations;
   /** Users whose events are not sent; read again while the replay runs. */
   readonly erased: ErasedUsers;
@@ -97,7 +95,7 @@ function readerOf(
   { selection, pointers, sinks, to }: ReplayOrder,
   { opener, store, places, onChanged }: ReplayParts,
   { validate, isErased }: { readonly validate: Validator; readonly isErased: IsErased },
-): Pick<ReplayWork, 'read' | 'expect'> {
+): UnitReader {
   const files = new FileReader({ places, onChanged, selection, pointers, validate, opener, isErased });
   return {
     read: (unit, from, signal) => {
