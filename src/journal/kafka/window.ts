@@ -191,10 +191,6 @@ export class PartitionWindow {
   async #readLog(cluster: Cluster, from: number, to: number, signal: AbortSignal): Promise<void> {
     const span = { partition: this.#partition, from, to };
     for await (const { records } of cluster.pages(this.#options.topic, span, signal))
-      for (const record of records) {
-        const recorded = recordedEventOf(record);
-        for (const { print, second, offset } of recorded === null ? [] : idsOf(recorded, record))
-          this.#ids.note(print, second, offset);
-      }
+      for (const record of records) this.judge(record);
   }
 }
