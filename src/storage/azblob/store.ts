@@ -1,4 +1,4 @@
-import type { BlockBlobClient, ContainerClient } from '@azure/storage-blob';
+import type { BlobGetPropertiesResponse, BlockBlobClient, ContainerClient } from '@azure/storage-blob';
 import { randomBytes } from 'node:crypto';
 import type { StoredObject } from '../../core/storage.ts';
 import {
@@ -105,11 +105,7 @@ function conditionsOf({ version }: Condition): { ifNoneMatch: '*' } | { ifMatch:
   return version === null ? { ifNoneMatch: '*' } : { ifMatch: version };
 }
 
-interface Properties {
-  readonly contentLength?: number | undefined;
-  readonly etag?: string | undefined;
-  readonly lastModified?: Date | undefined;
-}
+type Properties = Pick<BlobGetPropertiesResponse, 'contentLength' | 'etag' | 'lastModified'>;
 
 function stored(key: string, { contentLength, etag, lastModified }: Properties): StoredObject {
   return objectOf(key, contentLength, versionOf(etag), lastModified);
