@@ -63,16 +63,10 @@ const TOPIC = 2 as const;
  * The requests for reading. The package's consumer is not used: it joins a group again, and reads ahead, without saying so
  * before.
  */
-export class Cluster {
-  readonly #brokers: Brokers;
-
+export class Cluster extends Brokers {
   /** Connects nothing yet. @param patience milliseconds beside `timeout` for a request that waits for other members */
   constructor(connection: Connection, timeout: number, patience = 0) {
-    this.#brokers = new Brokers(connection, timeout, timeout + patience);
-  }
-
-  async close(): Promise<void> {
-    await this.#brokers.close();
+    super(connection, timeout, timeout + patience);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -80,12 +74,7 @@ export class Cluster {
   }
 
   group(name: string, topic: string): Group {
-    return new Group(this.#brokers, name, topic);
-  }
-
-  /** The leader of each partition, and the topic's id. @param refresh asks even if it was asked a moment ago */
-  topic(name: string, refresh = false): Promise<{ id: string; leaders: readonly number[] }> {
-    return this.#brokers.topic(name, refresh);
+    return new Group(this, name, topic);
   }
 
   /** By partition the offset of its first record, the first one not older than `time`, or the one after the last. */
@@ -102,7 +91,7 @@ export class Cluster {
       const topics = [{ name: topic, partitions: asked }];
       const args = [-1, 0, topics];
       type Answer = listOffsetsV9.ListOffsetsResponse;
-      const answer = await this.#brokers.ask<Answer>('ListOffsets', leader, args);
+      const answer = await this.ask<Answer>('ListOffsets', leader, args);
       for (const { partitionIndex, offset } of answer.topics[0]?.partitions ?? [])
         found.set(partitionIndex, Number(offset));
     }
@@ -116,8 +105,8 @@ export class Cluster {
     from: ReadonlyMap<number, number>,
     { bytes, wait }: FetchLimits,
   ): Promise<readonly Fetched[]> {
-    const kafka = await this.#brokers.kafka();
-    const api = await this.#brokers.api<FetchApi>('Fetch');
+    const kafka = await this.kafka();
+    const api = await this.api<FetchApi>('Fetch');
     const partitions = Array.from(from, ([partition, offset]) => ({
       partition,
       currentLeaderEpoch: -1,
@@ -127,11 +116,11 @@ export class Cluster {
     }));
     // Up to version 12 topics are named; later they have their id.
     const topicId = api.version <= 12 ? topic.name : topic.id;
-    const socket = await this.#brokers.node(leader);
+    const socket = await this.node(leader);
     const work = api.async(socket, wait, 1, bytes, 0, 0, -1, [{ topicId, partitions }], [], '');
-    const answer = await this.#brokers
-      .soon(work, wait)
-      .catch((error: unknown) => answerIn(error) as fetchV17.FetchResponse);
+    const answer = await this.soon(work, wait).catch(
+      (error: unknown) => answerIn(error) as fetchV17.FetchResponse,
+    );
     return (answer.responses[0]?.partitions ?? []).map((each) => fetchedOf(kafka, each, from));
   }
 
@@ -193,11 +182,11 @@ export class Cluster {
   /** The settings of a topic, by key. */
   async settings(topic: string): Promise<ReadonlyMap<string, string>> {
     const asked = [{ resourceType: TOPIC, resourceName: topic, configurationKeys: null }];
-    const { results } = await this.#brokers.ask<describeConfigsV4.DescribeConfigsResponse>(
-      'DescribeConfigs',
-      null,
-      [asked, false, false] satisfies Parameters<typeof describeConfigsV4.createRequest>,
-    );
+    const { results } = await this.ask<describeConfigsV4.DescribeConfigsResponse>('DescribeConfigs', null, [
+      asked,
+      false,
+      false,
+    ] satisfies Parameters<typeof describeConfigsV4.createRequest>);
     return new Map(results[0]?.configs.map(({ name, value }) => [name, value ?? '']));
   }
 }

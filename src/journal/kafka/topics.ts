@@ -52,7 +52,7 @@ export class Topics {
   async open(): Promise<void> {
     const { topic, windowTopic } = this.#options;
     // Fails at once when no broker answers.
-    await this.#client.connect().catch((error: unknown) => {
+    await this.#client.any().catch((error: unknown) => {
       throw unreadable(topic, error);
     });
     for (const appender of this.#all) await leadersChosen(appender);

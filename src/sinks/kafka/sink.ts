@@ -64,7 +64,7 @@ export class KafkaSink implements Sink {
   async open(signal: AbortSignal): Promise<void> {
     const { topic } = this.#options;
     const place = topic === null ? 'kafka' : placeOf(topic);
-    const opening = topic === null ? this.#client.connect() : this.#writer(topic).partitions();
+    const opening = topic === null ? this.#client.any() : this.#writer(topic).partitions();
     await opened(opening, signal, (error) => troubleWith(place, toFailure(error)).reason);
   }
 

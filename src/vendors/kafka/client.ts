@@ -37,35 +37,24 @@ const NO_PRODUCER = -1n;
  * The requests for writing. The package's producer is not used: when one of several sends fails, it loses the sequence
  * numbers of those that are in flight.
  */
-export class Client {
-  readonly #brokers: Brokers;
+export class Client extends Brokers {
   readonly #timeout: number;
 
   /** Connects nothing yet. */
   constructor(connection: Connection, timeout: number) {
     const { requestTimeout = timeout } = clientOptions(connection, timeout);
-    this.#brokers = new Brokers(connection, timeout, requestTimeout);
+    super(connection, timeout, requestTimeout);
     this.#timeout = requestTimeout;
-  }
-
-  /** Throws when no broker answers. */
-  async connect(): Promise<void> {
-    await this.#brokers.any();
-  }
-
-  /** The leader of each partition. @param refresh asks even if it was asked a moment ago */
-  async leaders(topic: string, refresh = false): Promise<readonly number[]> {
-    return (await this.#brokers.topic(topic, refresh)).leaders;
   }
 
   /** A new identity. */
   async identify(): Promise<Identity> {
-    const { UnsupportedApiError } = await this.#brokers.kafka();
-    const api = await this.#brokers.api<InitApi>('InitProducerId').catch((error: unknown) => {
+    const { UnsupportedApiError } = await this.kafka();
+    const api = await this.api<InitApi>('InitProducerId').catch((error: unknown) => {
       if (!(error instanceof UnsupportedApiError)) throw error;
       throw new Error('the cluster does not recognise a batch that is sent again; write idempotent: false');
     });
-    const { producerId } = await api.async(await this.#brokers.any(), null, this.#timeout, -1n, -1);
+    const { producerId } = await api.async(await this.any(), null, this.#timeout, -1n, -1);
     return { id: producerId, epoch: 0 };
   }
 
@@ -81,9 +70,9 @@ export class Client {
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, PartitionAnswer>> {
     const { topic, batches, identity, codec } = request;
-    const kafka = await this.#brokers.kafka();
-    const api = await this.#brokers.api<Call<[], unknown>>('Produce');
-    const connection = await this.#brokers.node(leader);
+    const kafka = await this.kafka();
+    const api = await this.api<Call<[], unknown>>('Produce');
+    const connection = await this.node(leader);
     const encoded = new Map<number, Buffer>();
     for (const [partition, batch] of batches)
       encoded.set(partition, await encode(kafka, batch, identity, codec));
@@ -94,10 +83,6 @@ export class Client {
     );
     const responses = answer.responses.find(({ name }) => name === topic)?.partitionResponses ?? [];
     return new Map(responses.map((each) => [each.index, answerOf(kafka, each)]));
-  }
-
-  async close(): Promise<void> {
-    await this.#brokers.close();
   }
 }
 

@@ -61,7 +61,7 @@ export class Writer {
 
   /** How many partitions the topic has. Throws the package's error. */
   async partitions(): Promise<number> {
-    return (await this.#options.client.leaders(this.#options.topic)).length;
+    return (await this.#options.client.topic(this.#options.topic)).leaders.length;
   }
 
   /** At most one batch a partition. Settles soon after its time is over, or the signal aborts. */
@@ -116,7 +116,7 @@ export class Writer {
     const identity = this.#identity;
     const sequences = this.#sequences;
     const { client } = this.#options;
-    const leaders = await client.leaders(topic, look);
+    const { leaders } = await client.topic(topic, look);
     const byLeader = Map.groupBy([...left.keys()], (partition) => leaders[partition] ?? -1);
     const requests = [...byLeader].map(async ([leader, partitions]) => {
       const batches = new Map(
