@@ -4,7 +4,7 @@ import type { Client, Codec } from '../../vendors/kafka/client.ts';
 import { toFailure } from '../../vendors/kafka/failure.ts';
 import { BATCH_BYTES, RECORD_BYTES, type Message } from '../../vendors/kafka/message.ts';
 import { partitionOf } from '../../vendors/kafka/partition.ts';
-import { encodeRecord, type EncodedRecord } from '../../vendors/kafka/record-batch.ts';
+import { countInBatch, encodeRecord, type EncodedRecord } from '../../vendors/kafka/record-batch.ts';
 import { Writer, type Written } from '../../vendors/kafka/writer.ts';
 
 export interface AppenderOptions {
@@ -153,11 +153,4 @@ export class Appender {
 
 function bytesOf(record: EncodedRecord): number {
   return RECORD_BYTES + record.length;
-}
-
-/** How many records of a queue one batch has room for: at least one. */
-function countInBatch(queue: readonly PendingRecord[], most: number): number {
-  let bytes = BATCH_BYTES;
-  const end = queue.findIndex((each) => (bytes += bytesOf(each.record)) > most);
-  return end === -1 ? queue.length : Math.max(1, end);
 }

@@ -7,7 +7,7 @@ import { isTopic } from '../../vendors/kafka/connection.ts';
 import { toFailure } from '../../vendors/kafka/failure.ts';
 import { BATCH_BYTES, RECORD_BYTES, toMessage } from '../../vendors/kafka/message.ts';
 import { partitionOf } from '../../vendors/kafka/partition.ts';
-import { encodeRecord, type EncodedRecord } from '../../vendors/kafka/record-batch.ts';
+import { countInBatch, encodeRecord, type EncodedRecord } from '../../vendors/kafka/record-batch.ts';
 import { Writer } from '../../vendors/kafka/writer.ts';
 import { toMessages } from '../../vendors/message.ts';
 import { badTopic, eventBytesOf, NO_TOPIC, opened, Sends } from '../broker.ts';
@@ -108,7 +108,7 @@ export class KafkaSink implements Sink {
   async #round(writer: Writer, queues: Map<number, Entry[]>, { topic, results, signal }: Job): Promise<void> {
     const batches = new Map<number, readonly Entry[]>();
     for (const [partition, queue] of queues)
-      batches.set(partition, queue.splice(0, batchLength(queue, this.#options.maxEventBytes)));
+      batches.set(partition, queue.splice(0, countInBatch(queue, this.#options.maxEventBytes)));
     const recordsOf = (entries: readonly Entry[]): EncodedRecord[] => entries.map(({ record }) => record);
     const records = Array.from(batches, ([partition, entries]) => [partition, recordsOf(entries)] as const);
     const written = await writer.write(new Map(records), signal);
@@ -128,16 +128,6 @@ export class KafkaSink implements Sink {
     const make = (): Writer => new Writer({ topic, client: this.#client, idempotent, codec, timeout });
     return getOrMake(this.#writers, topic, make);
   }
-}
-
-/** How many of the entries go into one batch: at least one. */
-function batchLength(entries: readonly Entry[], most: number): number {
-  let bytes = BATCH_BYTES;
-  const end = entries.findIndex(({ record }) => {
-    bytes += RECORD_BYTES + record.length;
-    return bytes > most;
-  });
-  return end === -1 ? entries.length : Math.max(1, end);
 }
 
 function placeOf(topic: string): string {

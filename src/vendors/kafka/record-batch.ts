@@ -1,4 +1,4 @@
-import { BATCH_BYTES, type Message } from './message.ts';
+import { BATCH_BYTES, RECORD_BYTES, type Message } from './message.ts';
 
 /**
  * The head of a batch of records. https://kafka.apache.org/documentation/#recordbatch
@@ -98,6 +98,13 @@ function sizeAt(record: EncodedRecord, index: number): number {
 
 /** A record as it lies in a batch, without its length and its index there. */
 export type EncodedRecord = Buffer;
+
+/** How many of the first entries one batch has room for: at least one. */
+export function countInBatch(entries: readonly { readonly record: EncodedRecord }[], most: number): number {
+  let bytes = BATCH_BYTES;
+  const end = entries.findIndex(({ record }) => (bytes += RECORD_BYTES + record.length) > most);
+  return end === -1 ? entries.length : Math.max(1, end);
+}
 
 export function encodeRecord({ key, value, headers }: Message): EncodedRecord {
   let size = bytesOf(key) + bytesOf(value) + numberBytes(headers.length);
