@@ -1,12 +1,5 @@
-import type { Event, Handling } from '../../core/event.ts';
 import type { Cluster } from './cluster.ts';
 import { PartitionWindow, RETRIED, type WindowOptions } from './window.ts';
-
-interface Found {
-  readonly at: number;
-  readonly event: Event;
-  readonly without?: Handling['without'];
-}
 
 /** Milliseconds by which a record can seem older than its event: clocks are set back now and then. */
 const SLACK = 60_000;
@@ -25,9 +18,7 @@ export class SharedLog {
    * What the topic has now, by partition; numbers are offsets plus one.
    * @param since milliseconds since the epoch: leaves out what was received before, as far as it lies in front
    */
-  async spans(
-    since: number | null,
-  ): Promise<readonly { readonly partition: number; readonly after: number; readonly upTo: number }[]> {
+  async spans(since: number | null) {
     const from = since === null ? 'earliest' : since - SLACK;
     const spans = await this.#cluster.spans(this.#options.topic, from);
     return spans.flatMap(({ partition, from: after, to: upTo }) =>
@@ -39,27 +30,22 @@ export class SharedLog {
     partition: number,
     { after, upTo }: { readonly after: number; readonly upTo: number },
     signal: AbortSignal,
-  ): AsyncGenerator<{
-    readonly upTo: number;
-    readonly removed: number;
-    readonly found: readonly Found[];
-  }> {
+  ) {
     const { topic } = this.#options;
     const window = new PartitionWindow(partition, this.#options);
     // Repetitions are found by the records before `after`.
     await window.cover(this.#cluster, after, signal);
     let from = after;
     for await (const page of this.#cluster.pages(topic, { partition, from, to: upTo }, signal)) {
-      const found: Found[] = [];
-      for (const record of page.records) {
+      const found = page.records.flatMap((record) => {
         const { recorded, verdict } = window.judge(record);
-        if (recorded === null || verdict !== 'first') continue;
+        if (recorded === null || verdict !== 'first') return [];
         // The event of a retried dead letter came before.
-        if (recorded.again?.startsWith(RETRIED) === true) continue;
+        if (recorded.again?.startsWith(RETRIED) === true) return [];
         const { event, handling } = recorded;
         const { without } = handling;
-        found.push({ at: record.offset + 1, event, ...(without === undefined ? {} : { without }) });
-      }
+        return [{ at: record.offset + 1, event, ...(without === undefined ? {} : { without }) }];
+      });
       const end = Math.min(page.next, upTo);
       yield { upTo: end, removed: page.from - from, found };
       from = end;
