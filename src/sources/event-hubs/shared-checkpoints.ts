@@ -54,14 +54,15 @@ export class SharedCheckpoints implements Checkpoints {
       {
         processEvents: async (events, context) => {
           // Only an error makes the SDK stop reading a single partition.
-          if (this.store.belongsToAnother(context.partitionId)) throw takenAway();
+          if (this.store.belongsToAnother(context.partitionId))
+            throw Object.assign(new Error('another worker reads the partition'), { code: TAKEN_AWAY });
           if (events.length === 0) await this.#write(context);
           else await processEvents(events, context);
         },
         processError: async (error, context) => {
           // During a close the SDK reports this as an error, and then nothing else.
-          if (isStolen(error)) this.#left(context, 'OwnershipLost');
-          else if (!isTakenAway(error)) await processError(error, context);
+          if ('condition' in error && error.condition === STOLEN) this.#left(context, 'OwnershipLost');
+          else if (!('code' in error && error.code === TAKEN_AWAY)) await processError(error, context);
         },
         processInitialize: async ({ partitionId: partition }) =>
           this.#context.log.info({ source: this.#context.name, partition }, 'partition taken'),
@@ -109,16 +110,4 @@ export class SharedCheckpoints implements Checkpoints {
       sequenceNumber: found.lastEnqueuedSequenceNumber,
     };
   }
-}
-
-function takenAway(): Error {
-  return Object.assign(new Error('another worker reads the partition'), { code: TAKEN_AWAY });
-}
-
-function isTakenAway(error: Error): boolean {
-  return 'code' in error && error.code === TAKEN_AWAY;
-}
-
-function isStolen(error: Error): boolean {
-  return 'condition' in error && error.condition === STOLEN;
 }

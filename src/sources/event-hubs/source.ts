@@ -23,11 +23,6 @@ const BATCH = 256;
 const CHECK_AFTER = 1;
 const HOW = { maxBatchSize: BATCH, maxWaitTimeInSeconds: CHECK_AFTER, skipParsingBodyAsJson: true };
 
-interface Opened {
-  readonly client: EventHubConsumerClient;
-  readonly checkpoints: Checkpoints;
-}
-
 /**
  * Reads the partitions of a hub, each in its order, and remembers the last accepted message of each: all partitions with
  * checkpoints in the journal, or its share of them with checkpoints that several workers can see.
@@ -39,7 +34,7 @@ interface Opened {
 export class EventHubsSource implements Source {
   readonly #options: EventHubsSourceOptions;
   readonly #context: SourceContext;
-  #opened: Opened | null = null;
+  #opened: { readonly client: EventHubConsumerClient; readonly checkpoints: Checkpoints } | null = null;
 
   constructor(options: EventHubsSourceOptions, context: SourceContext) {
     this.#options = options;
