@@ -11,23 +11,15 @@ export interface Key {
   readonly schema: Written;
 }
 
-interface Keys {
-  /** JSON Schema of a whole config. */
-  readonly written: Written;
-  /** Keys with one value, in the order of schema.ts. */
-  readonly scalars: readonly Key[];
-  /** Keys with a list, or a mapping of names. */
-  readonly lists: readonly Key[];
-}
-
-let known: Keys | undefined;
+let known: ReturnType<typeof readKeys> | undefined;
 
 /** Built at the first call: it takes a tenth of the start of a command, and many read no config. */
-export function configKeys(): Keys {
+export function configKeys() {
   return (known ??= readKeys());
 }
 
-function readKeys(): Keys {
+/** The JSON Schema of a whole config; its keys with one value, in the order of schema.ts; those with a list or a mapping of names. */
+function readKeys() {
   const written = writtenSchema(CONFIG);
   const all = collect(written, []);
   return {

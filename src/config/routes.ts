@@ -11,18 +11,12 @@ import { checkRedaction, redactionOf } from './redactions.ts';
 import { nearest } from '../lib/nearest.ts';
 import type { Path, Problem } from './paths.ts';
 
-export interface ResolvedRoutes {
-  readonly routes: readonly Route[];
-  readonly problems: readonly Problem[];
-  readonly warnings: readonly Problem[];
-}
-
 /** Builds the routes, and checks them with the sinks and each other. */
 export function resolveRoutes(
   written: readonly WrittenRoute[] | null,
   sinks: readonly string[],
   fields: Redaction['fields'],
-): ResolvedRoutes {
+): Record<'problems' | 'warnings', readonly Problem[]> & { readonly routes: readonly Route[] } {
   if (written === null) {
     const to = sinks.map((sink) => ({ sink, destination: null }));
     return { routes: to.length === 0 ? [] : [{ match: ['*'], to }], problems: [], warnings: [] };
