@@ -1,18 +1,12 @@
 import { MillraceError } from '../../core/errors.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import type { Client, Codec } from '../../vendors/kafka/client.ts';
 import { toFailure } from '../../vendors/kafka/failure.ts';
 import { BATCH_BYTES, RECORD_BYTES, type Message } from '../../vendors/kafka/message.ts';
 import { partitionOf } from '../../vendors/kafka/partition.ts';
 import { countInBatch, encodeRecord, type EncodedRecord } from '../../vendors/kafka/record-batch.ts';
-import { Writer, type Written } from '../../vendors/kafka/writer.ts';
+import { Writer, type WriterOptions, type Written } from '../../vendors/kafka/writer.ts';
 
-export interface AppenderOptions {
-  readonly topic: string;
-  readonly client: Client;
-  readonly codec: Codec;
-  /** Milliseconds for one write. */
-  readonly timeout: number;
+export interface AppenderOptions extends Omit<WriterOptions, 'idempotent'> {
   /** Of a batch of several records. */
   readonly maxBytes: number;
 }

@@ -22,10 +22,6 @@ import type { Topics, TopicsOptions } from './topics.ts';
 import { WindowKeeper } from './window-keeper.ts';
 
 export interface KafkaJournalOptions extends TopicsOptions {
-  /** Prefix of the names of the consumer groups. */
-  readonly group: string;
-  /** Milliseconds after which a silent deliverer loses its partitions. */
-  readonly session: number;
   /** Body bytes that may wait in memory for a sink. */
   readonly maxWaiting: number;
   /** The targets of an event by the present routes; decided once, when it is accepted. */

@@ -1,27 +1,22 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { MillraceError } from '../../core/errors.ts';
 import type { SinkLog } from '../../core/sink.ts';
-import { Client, type Codec } from '../../vendors/kafka/client.ts';
-import type { Connection } from '../../vendors/kafka/connection.ts';
+import { Client } from '../../vendors/kafka/client.ts';
+import type { Connection, connectionFields } from '../../vendors/kafka/connection.ts';
 import { toFailure } from '../../vendors/kafka/failure.ts';
 import { Appender } from './appender.ts';
 import { Cluster } from './cluster.ts';
+import type { KafkaJournal } from './config.ts';
 import { MOST_CHUNK_BYTES } from './window.ts';
 
 /** Milliseconds: how long a start waits for brokers to choose a leader, and between two tries. */
 const [PATIENCE, PAUSE] = [30_000, 200];
 
-export interface TopicsOptions {
+/** `session` and `timeout` are milliseconds. */
+export interface TopicsOptions extends Omit<KafkaJournal, keyof typeof connectionFields> {
   readonly connection: Connection;
-  readonly topic: string;
-  readonly quarantineTopic: string;
-  readonly deadLetterTopic: string;
-  readonly windowTopic: string;
-  /** Milliseconds for one operation. */
-  readonly timeout: number;
+  /** Milliseconds that an id is remembered. */
   readonly dedupWindow: number;
-  readonly maxEventBytes: number;
-  readonly codec: Codec;
   readonly log: SinkLog;
 }
 
