@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { describeConfigsV4, fetchV17, listOffsetsV9 } from '@platformatic/kafka';
+import type { API, describeConfigsV4, fetchV17, listOffsetsV9 } from '@platformatic/kafka';
 import { NEVER } from '../../lib/abort.ts';
-import { answerIn, Brokers, codeName, type Call, type Kafka } from '../../vendors/kafka/brokers.ts';
+import { answerIn, Brokers, codeName, type Kafka } from '../../vendors/kafka/brokers.ts';
 import type { Connection } from '../../vendors/kafka/connection.ts';
 import { Group } from './group.ts';
 import type { RawRecord } from './record.ts';
@@ -45,7 +45,7 @@ interface FetchLimits {
   readonly wait: number;
 }
 
-type FetchApi = Call<Parameters<typeof fetchV17.createRequest>, fetchV17.FetchResponse>;
+type FetchApi = API<Parameters<typeof fetchV17.createRequest>, fetchV17.FetchResponse>;
 
 const EARLIEST = -2n;
 const LATEST = -1n;

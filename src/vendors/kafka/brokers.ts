@@ -3,8 +3,6 @@ import { NEVER, within } from '../../lib/abort.ts';
 import { clientOptions, quiet, type Connection } from './connection.ts';
 
 export type Kafka = typeof import('@platformatic/kafka');
-/** A request of the protocol in the version that the brokers speak. */
-export type Call<Args extends unknown[], Result> = API<Args, Result>;
 
 /** The package, and its connections to one cluster. */
 interface Opened {
@@ -78,7 +76,7 @@ export class Brokers {
    * @param beside milliseconds that the broker may take before it answers
    */
   async ask<Result>(name: string, node: number | null, args: unknown[], beside = 0): Promise<Result> {
-    const api = await this.api<Call<unknown[], Result>>(name);
+    const api = await this.api<API<unknown[], Result>>(name);
     const socket = await (node === null ? this.any() : this.node(node));
     return this.soon(api.async(socket, ...args), beside);
   }

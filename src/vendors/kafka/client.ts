@@ -1,5 +1,5 @@
-import type { Connection as Socket, produceV11 } from '@platformatic/kafka';
-import { answerIn, Brokers, type Call, codeName, type Kafka } from './brokers.ts';
+import type { API, Connection as Socket, produceV11 } from '@platformatic/kafka';
+import { answerIn, Brokers, codeName, type Kafka } from './brokers.ts';
 import { clientOptions, type Connection } from './connection.ts';
 import { encodeBatch, encodeCompressed, type EncodedRecord } from './record-batch.ts';
 
@@ -26,7 +26,7 @@ export interface ProduceRequest {
 /** How batches are compressed. */
 export type Codec = 'none' | 'gzip' | 'snappy' | 'lz4' | 'zstd';
 
-type InitApi = Call<
+type InitApi = API<
   [transactionalId: null, timeout: number, id: bigint, epoch: number],
   { readonly producerId: bigint }
 >;
@@ -71,7 +71,7 @@ export class Client extends Brokers {
   ): Promise<ReadonlyMap<number, PartitionAnswer>> {
     const { topic, batches, identity, codec } = request;
     const kafka = await this.kafka();
-    const api = await this.api<Call<[], unknown>>('Produce');
+    const api = await this.api<API<[], unknown>>('Produce');
     const connection = await this.node(leader);
     const encoded = new Map<number, Buffer>();
     for (const [partition, batch] of batches)
@@ -131,7 +131,7 @@ const ALL_REPLICAS = -1;
 function sendBatches(
   kafka: Kafka,
   connection: Socket,
-  { key, version }: Pick<Call<[], unknown>, 'key' | 'version'>,
+  { key, version }: Pick<API<[], unknown>, 'key' | 'version'>,
   { topic, batches, timeout }: { topic: string; batches: ReadonlyMap<number, Buffer>; timeout: number },
 ): Promise<ProduceResponse> {
   const isFlexible = version >= FLEXIBLE;

@@ -7,11 +7,6 @@ const RETRYABLE = new Set(['08', '40', '53', '55', '57', '58']);
 /** Classes about a row: invalid data, constraints of the table, limits of a value. */
 const OF_ROWS = new Set(['22', '23', '54']);
 
-export interface DatabaseFault {
-  readonly retryable: boolean;
-  readonly reason: string;
-}
-
 const ADVICE: Readonly<Record<string, string>> = {
   '28P01': 'check user and password: ',
   '28000': 'check user, password and pg_hba.conf: ',
@@ -20,7 +15,7 @@ const ADVICE: Readonly<Record<string, string>> = {
 };
 
 /** Describes an error of the driver or the server; one without a SQLSTATE is of the connection. */
-export function faultOf(error: unknown): DatabaseFault {
+export function faultOf(error: unknown): { readonly retryable: boolean; readonly reason: string } {
   const code = stateOf(error);
   if (code === null) return { retryable: true, reason: reasonOf(error) };
   return {
