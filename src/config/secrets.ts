@@ -4,20 +4,12 @@ import { parseYaml } from './problem.ts';
 import type { WrittenSecret } from './lists.ts';
 import { isMapping } from './paths.ts';
 
-export interface BoundSecret {
-  readonly secret: string;
-  /** Teams whose events it may sign; null for all. */
-  readonly teams: readonly string[] | null;
-}
-
 /**
  * Every secret of the list. With standard-webhooks, whose secrets have no spaces, one value can hold several with spaces
  * or line breaks between: the new and the old one of a rotation.
+ * @returns each with the teams whose events it may sign; null for all
  */
-export function eachSecret(signing: {
-  readonly scheme: string;
-  readonly secrets: readonly WrittenSecret[];
-}): BoundSecret[] {
+export function eachSecret(signing: { readonly scheme: string; readonly secrets: readonly WrittenSecret[] }) {
   const { scheme, secrets } = signing;
   return secrets.flatMap((written) => {
     const { secret, teams } = typeof written === 'string' ? { secret: written, teams: null } : written;
