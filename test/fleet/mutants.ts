@@ -11,7 +11,7 @@ export const MUTANTS = {
   'no fencing': [/if \(!entry\.lease\.isHeld\) entry\.withheld = true;/, ''],
   'no bound': [/this\.#uncommitted < MOST_UNCOMMITTED/, 'true'],
   'no commit': [/await this\.#membership\.commit\(this\.#lease, offsets\)/, 'true'],
-  'offset first': [/Math\.min\(offset, least\)/, 'offset'],
+  'offset first': [/Math\.min\(offset, open\.least\)/, 'offset'],
   'killed before quarantine': [/await this\.#try\(task\)/, `await ${KILL_LATER}`],
   'killed after quarantine': [/await this\.#try\(task\)/, `(await this.#try(task), ${KILL})`],
   'killed before the offset': [

@@ -17,6 +17,8 @@ export class Lease {
   #until: number;
   #mode: 'held' | 'ended' | 'closed' = 'held';
   readonly #over = new AbortController();
+  /** Aborts when `end` is called. */
+  readonly over: AbortSignal = this.#over.signal;
 
   /** @param asked monotonic time of the request that was answered with the partitions */
   constructor(
@@ -44,11 +46,6 @@ export class Lease {
 
   get isClosed(): boolean {
     return this.#mode === 'closed';
-  }
-
-  /** Aborts when `end` is called. */
-  get over(): AbortSignal {
-    return this.#over.signal;
   }
 
   /** The coordinator has answered a heartbeat that was sent at `asked`. */

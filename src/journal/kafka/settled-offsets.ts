@@ -31,26 +31,13 @@ export function isSettledIn(
 
 /** The offsets of one destination. */
 class DestinationOffsets {
-  readonly #open = new NumberSet();
+  readonly open = new NumberSet();
   /** Those behind an open one. */
   readonly #settled = new NumberSet();
 
-  /** The first open offset; Infinity without any. */
-  get least(): number {
-    return this.#open.least;
-  }
-
-  isOpen(offset: number): boolean {
-    return this.#open.has(offset);
-  }
-
-  add(offset: number): void {
-    this.#open.add(offset);
-  }
-
   settle(offset: number): void {
-    this.#open.delete(offset);
-    const { least } = this.#open;
+    this.open.delete(offset);
+    const { least } = this.open;
     if (offset > least) this.#settled.add(offset);
     else this.#settled.cut(least);
   }
@@ -58,9 +45,9 @@ class DestinationOffsets {
   /** The settled stretches between two offsets. Records for other destinations may be in a stretch, or not. */
   *settledIn(from: number, to: number): Generator<Stretch> {
     for (let at = from; at < to;) {
-      const begin = at < this.least ? at : this.#settled.from(at);
+      const begin = at < this.open.least ? at : this.#settled.from(at);
       if (begin >= to) return;
-      at = Math.min(this.#open.from(begin), to);
+      at = Math.min(this.open.from(begin), to);
       if (at > begin) yield { from: begin, to: at };
     }
   }
@@ -93,7 +80,7 @@ export class SettledOffsets {
     return destinations.filter((destination) => {
       const offsets = getOrMake(this.#destinations, destination, () => new DestinationOffsets());
       const isOpen = !isSettledIn(this.#before, offset, destination) && !dead.includes(destination);
-      if (isOpen) offsets.add(offset);
+      if (isOpen) offsets.open.add(offset);
       else offsets.settle(offset);
       return isOpen;
     });
@@ -101,15 +88,15 @@ export class SettledOffsets {
 
   settle(offset: number, destination: Destination): void {
     const offsets = this.#destinations.get(destination);
-    if (offsets?.isOpen(offset) === true) offsets.settle(offset);
+    if (offsets?.open.has(offset) === true) offsets.settle(offset);
   }
 
   settleAll(offset: number): void {
-    for (const offsets of this.#destinations.values()) if (offsets.isOpen(offset)) offsets.settle(offset);
+    for (const offsets of this.#destinations.values()) if (offsets.open.has(offset)) offsets.settle(offset);
   }
 
   isOpen(offset: number): boolean {
-    for (const offsets of this.#destinations.values()) if (offsets.isOpen(offset)) return true;
+    for (const offsets of this.#destinations.values()) if (offsets.open.has(offset)) return true;
     return false;
   }
 
@@ -117,7 +104,7 @@ export class SettledOffsets {
   get checkpoint(): Checkpoint | null {
     if (this.#to === this.#before.offset) return null;
     let offset = this.#to;
-    for (const { least } of this.#destinations.values()) offset = Math.min(offset, least);
+    for (const { open } of this.#destinations.values()) offset = Math.min(offset, open.least);
     const destinations = new Set([...this.#destinations.keys(), ...this.#before.ahead.keys()]);
     const ahead = Array.from(destinations, (destination) => {
       const stretches = { [Symbol.iterator]: () => this.#stretches(offset, destination) };
