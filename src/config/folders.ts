@@ -26,10 +26,8 @@ export function checkFolders(config: DescribedConfig): Problem[] {
     if (!isPlace && /^[a-z][a-z0-9+.-]+:\//i.test(path))
       problems.push({ path: key, message: 'must be a folder on this machine, not a URL' });
     const store = storeLevels(path);
-    const owned: Owned =
-      store === null
-        ? { key, path, what: 'folder', levels: folderLevels(path) }
-        : { key, path, what: 'place', levels: store };
+    const what = store === null ? 'folder' : 'place';
+    const owned: Owned = { key, path, what, levels: store ?? folderLevels(path) };
     const message = seen.map((other) => clash(owned, other)).find((found) => found !== null);
     if (message !== undefined) problems.push({ path: key, message });
     seen.push(owned);

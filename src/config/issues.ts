@@ -74,7 +74,7 @@ function hasIssues(error: unknown): error is Issues {
  * @param everywhere all keys of the config, dotted, to recognise a key in the wrong section
  */
 function unknownKey(path: Path, known: readonly string[], everywhere: readonly string[] = []): Problem {
-  const instead = insteadOf(keyOf(path));
+  const instead = adviceOn((gone) => gone.test(keyOf(path)));
   if (instead !== null) return { path, message: instead };
   const word = String(path.at(-1));
   const parent = path.slice(0, -1);
@@ -117,11 +117,6 @@ const GONE: readonly (readonly [key: RegExp, instead: string])[] = [
     'the signed log stands for itself: compare it with receipts that senders kept (millrace receipt verify, archive prove --receipts)',
   ],
 ];
-
-/** Advice for a removed key, dotted; null for any other. */
-function insteadOf(key: string): string | null {
-  return adviceOn((pattern) => pattern.test(key));
-}
 
 /** Advice for the variable of a removed key, without its prefix: `SERVICE_IDEMPOTENCY_HEADER`. */
 export function insteadOfVariable(name: string): string | null {

@@ -36,7 +36,7 @@ export function resolveRoutes(
       if (typeof entry !== 'string')
         problems.push(...checkRedaction(entry, ['routes', index, 'to', place], fields));
   }
-  const warnings = [...routes.flatMap((_, index) => checkShadow(routes, index)), ...checkRest(routes)];
+  const warnings = [...routes.flatMap(checkShadow), ...checkRest(routes)];
   return { routes, problems, warnings };
 }
 
@@ -106,9 +106,7 @@ function meantBy(prefix: string): string | null {
 }
 
 /** Prefixes whose events all match an earlier route. */
-function checkShadow(routes: readonly Route[], index: number): Problem[] {
-  const route = routes[index];
-  if (route === undefined) return [];
+function checkShadow(route: Route, index: number, routes: readonly Route[]): Problem[] {
   const hidden = route.match.flatMap((prefix, position) => {
     const by = routes
       .slice(0, index)
