@@ -10,7 +10,7 @@ import {
 import { NEVER } from '../lib/abort.ts';
 import { hashChunks } from '../lib/hash-chunks.ts';
 import { attempt, type Patience, readObject } from './attempts.ts';
-import { BodyReader, factsOf, writeParts } from './body.ts';
+import { type Attempt, BodyReader, factsOf, writeParts } from './body.ts';
 import {
   type BodyFacts,
   type Condition,
@@ -205,8 +205,7 @@ export class RemoteStore implements ObjectStore {
     const full = this.#full(key);
     const { size } = facts;
     const { partBytes } = this.#options;
-    const again = <T>(request: (each: AbortSignal) => Promise<T>): Promise<T> =>
-      this.#attempt(key, signal, request);
+    const again: Attempt = (request) => this.#attempt(key, signal, request);
     if (size <= partBytes)
       return reader.with({ offset: 0, length: size, most: partBytes }, again, (bytes, each) =>
         this.#driver.put(full, { ...facts, bytes }, condition, each),

@@ -98,18 +98,15 @@ const BATCH = 256;
 class Reading {
   readonly #deliver: Deliver;
   readonly #failed = Promise.withResolvers<never>();
+  /** Rejects with the first error; never resolves. */
+  readonly failed = this.#failed.promise;
   #mode: 'idle' | 'delivering' | 'ended' = 'idle';
   readonly #waiting: Message[] = [];
   #delivering: Promise<void> = Promise.resolve();
 
   constructor(deliver: Deliver) {
     this.#deliver = deliver;
-    this.#failed.promise.catch(() => undefined);
-  }
-
-  /** Rejects with the first error; never resolves. */
-  get failed(): Promise<never> {
-    return this.#failed.promise;
+    this.failed.catch(() => undefined);
   }
 
   add(message: Message): void {
