@@ -29,11 +29,13 @@ export const CLOSE_BRACKET = 0x5d;
 export const OPEN_BRACE = 0x7b;
 export const CLOSE_BRACE = 0x7d;
 export const MINUS = 0x2d;
-const PLUS = 0x2b;
-const POINT = 0x2e;
-const ZERO = 0x30;
-const NINE = 0x39;
+export const PLUS = 0x2b;
+export const POINT = 0x2e;
+export const ZERO = 0x30;
+export const NINE = 0x39;
 const LOWER_E = 0x65;
+/** First byte of `null`. */
+export const LOWER_N = 0x6e;
 const LOWER_U = 0x75;
 const SLASH = 0x2f;
 /** A number of so many characters without an exponent is finite as a double. */
@@ -78,7 +80,7 @@ export function skipScalar(bytes: Uint8Array, at: number): number {
       return skipWord(bytes, at, TRUE);
     case 0x66:
       return skipWord(bytes, at, FALSE);
-    case 0x6e:
+    case LOWER_N:
       return skipWord(bytes, at, NULL);
     default:
       return skipNumber(bytes, at);

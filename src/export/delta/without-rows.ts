@@ -8,6 +8,7 @@ import {
   type SchemaElement,
 } from 'hyparquet';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
+import { asBuffer } from '../../lib/byte-writer.ts';
 import { DECOMPRESS, isKnown } from '../parquet/stored-pages.ts';
 
 /** Decides which rows are removed. */
@@ -159,7 +160,7 @@ async function rowsToGo(
       if (!(value instanceof Uint8Array)) continue;
       if (value !== last) {
         searched += value.length;
-        holds = judge.mayHold(bufferOf(value));
+        holds = judge.mayHold(asBuffer(value));
         last = value;
       }
       if (holds) candidates.add(row);
@@ -174,7 +175,7 @@ async function rowsToGo(
     const document = Object.fromEntries(
       texts.flatMap((name) => {
         const value = values.get(name)?.[row];
-        return value instanceof Uint8Array ? [[name, bufferOf(value).toString()]] : [];
+        return value instanceof Uint8Array ? [[name, asBuffer(value).toString()]] : [];
       }),
     );
     const requests = judge.whose(Buffer.from(JSON.stringify({ ...document, ...fixed })));
@@ -182,10 +183,6 @@ async function rowsToGo(
     for (const request of requests) removed.set(request, (removed.get(request) ?? 0) + 1);
   }
   return { rows, removed, searched };
-}
-
-function bufferOf(value: Uint8Array): Buffer {
-  return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
 }
 
 async function written(

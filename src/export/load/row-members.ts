@@ -3,6 +3,7 @@ import {
   CLOSE_BRACE,
   COMMA,
   JsonFault,
+  LOWER_N,
   OPEN_BRACE,
   QUOTE,
   skipString,
@@ -11,8 +12,6 @@ import {
 import { allColumnsOf, type TableDefinition } from '../../tables/definition.ts';
 import { columnsInRow } from '../../tables/shape/plan.ts';
 import type { RowTarget } from '../../tables/shape/write-rows.ts';
-
-const N = 'n'.charCodeAt(0);
 
 /** Reads rows as the shaper writes them: members in the order of `columnsInRow`, those without a value left out. */
 export class RowMembers {
@@ -41,16 +40,13 @@ export class RowMembers {
     try {
       for (let from = 0; ;) {
         const column = this.#columnAt(line, at, from);
-        const { head, number, isJson } = this.#columns[column] ?? {
-          head: NOTHING,
-          number: -1,
-          isJson: false,
-        };
-        const value = at + head.length;
+        const known = this.#columns[column];
+        const value = at + (known?.head.length ?? 0);
         // A value that is missing is not written as null.
-        if (number === -1 || line[value] === N) break;
-        const to = line[value] === QUOTE && !isJson ? skipString(line, value) : skipValue(line, value, 1);
-        found[end] = number;
+        if (known === undefined || line[value] === LOWER_N) break;
+        const isText = line[value] === QUOTE && !known.isJson;
+        const to = isText ? skipString(line, value) : skipValue(line, value, 1);
+        found[end] = known.number;
         found[end + 1] = value;
         found[end + 2] = to;
         end += 3;

@@ -1,12 +1,10 @@
 import type { ByteWriter } from '../../lib/byte-writer.ts';
-import { DECIMAL_SCALE, DECIMAL_WHOLE } from '../../tables/shape/column-types.ts';
+import { MINUS, POINT, ZERO } from '../../lib/json-text.ts';
+import { DECIMAL_SCALE, DECIMAL_WHOLE, latin1 } from '../../tables/shape/column-types.ts';
 
 export const DECIMAL_PRECISION = DECIMAL_WHOLE + DECIMAL_SCALE;
 export const DECIMAL_BYTES = 16;
 
-const MINUS = 0x2d;
-const POINT = 0x2e;
-const ZERO = 0x30;
 /** Of an exponent, in lower case. */
 const EXPONENT = 0x65;
 const CASE = 0x20;
@@ -22,7 +20,7 @@ export function appendDecimal(out: ByteWriter, bytes: Uint8Array, from: number, 
   const { buffer, length } = out;
   out.length += DECIMAL_BYTES;
   if (!isSimple(bytes, from, to)) {
-    const units = decimalOf(Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString('latin1'));
+    const units = decimalOf(latin1(bytes, from, to));
     buffer.writeBigInt64BE(units >> 64n, length);
     buffer.writeBigUInt64BE(BigInt.asUintN(64, units), length + 8);
     return;

@@ -1,11 +1,11 @@
 import type { ByteWriter } from '../../lib/byte-writer.ts';
 import { canonicalString, copy, copyJson } from '../../lib/json-compact.ts';
+import { MINUS, ZERO } from '../../lib/json-text.ts';
 import type { ColumnType } from '../../tables/definition.ts';
+import { latin1 } from '../../tables/shape/column-types.ts';
 import { dayOf, instantOf } from '../../tables/shape/time.ts';
 import { appendDecimal } from './decimal.ts';
 
-const MINUS = 0x2d;
-const ZERO = 0x30;
 const TRUE = 0x74;
 const TWO_32 = 2 ** 32;
 /** Integers of at most so many digits are exact as a double. */
@@ -70,11 +70,7 @@ function appendEscaped(type: ColumnType, out: ByteWriter, bytes: Uint8Array, fro
 }
 
 function appendInteger(out: ByteWriter, bytes: Uint8Array, from: number, to: number): void {
-  if (to - from > EXACT_DIGITS)
-    return appendBigInt(
-      out,
-      BigInt(Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString('latin1')),
-    );
+  if (to - from > EXACT_DIGITS) return appendBigInt(out, BigInt(latin1(bytes, from, to)));
   const negative = bytes[from] === MINUS;
   let value = 0;
   for (let i = negative ? from + 1 : from; i < to; i += 1) value = value * 10 + (bytes[i] as number) - ZERO;

@@ -1,11 +1,8 @@
-import { CLOSE_BRACE, DEEPEST } from '../../lib/json-text.ts';
+import { CLOSE_BRACE, DEEPEST, LOWER_N } from '../../lib/json-text.ts';
 import { QuickScan } from '../../lib/quick-scan.ts';
 import type { RowPlan } from './row-plan.ts';
 import { readColumn } from './column-types.ts';
 import type { RowState } from './row-state.ts';
-
-/** First byte of `null`. */
-const NULL = 0x6e;
 
 /**
  * Reads documents of which every member is a column, as archived records are: WebAssembly finds the members, and checks JSON inside
@@ -43,7 +40,7 @@ export class QuickRow {
     const { isCanonical } = scan;
     for (let slot = 0; 2 * slot < spans.length; slot += 1) {
       const from = spans[2 * slot] as number;
-      if (from < 0 || bytes[from] === NULL) continue;
+      if (from < 0 || bytes[from] === LOWER_N) continue;
       const { type } = columns[slot] as RowPlan['columns'][number];
       const end = spans[2 * slot + 1] as number;
       const to = type === 'json' ? (isCanonical ? end : -end) : readColumn(type, bytes, from, 2);

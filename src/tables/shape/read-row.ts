@@ -1,9 +1,11 @@
 import {
   BACKSLASH,
+  beginsWith,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COLON,
   COMMA,
+  LOWER_N,
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
@@ -21,9 +23,6 @@ import { InvalidRow } from './reject.ts';
 import { type Field, type Fields, hashByte, type NestedPlan, pathOf, type RowPlan } from './row-plan.ts';
 import { INVALID, type RowState } from './row-state.ts';
 import type { InnerRows } from './write-rows.ts';
-
-/** First byte of `null`. */
-const NULL = 0x6e;
 
 /**
  * Reads a document's bytes into rows, stepping over every byte once and strictly. It notes where values stand; only what goes to
@@ -84,7 +83,7 @@ export class RowReader {
       const keyTo = skipKey(bytes, keyFrom);
       if (keyTo < 0) return null;
       const at = skipColon(bytes, keyTo);
-      if (isSame(bytes, keyFrom, keyTo, name)) {
+      if (keyTo - keyFrom === name.length && beginsWith(bytes, keyFrom, name)) {
         if (document !== null || bytes[at] !== OPEN_BRACE) return null;
         i = this.read(row, bytes, at);
         document = bytes.subarray(at, i);
@@ -134,7 +133,7 @@ export class RowReader {
     if (slot >= 0) return this.#column(fields, field, row, at, depth);
     const bytes = this.#bytes;
     if (this.#replace(row, object)) this.#forget(field, row);
-    if (bytes[at] === NULL) return skipScalar(bytes, at);
+    if (bytes[at] === LOWER_N) return skipScalar(bytes, at);
     const opens = nested?.each === 'array' ? OPEN_BRACKET : OPEN_BRACE;
     if (bytes[at] !== opens && !holdsFrame(row.plan, pathOf(fields.path, field.name)))
       return this.#toExtra(fields, row, at, depth);
@@ -154,7 +153,7 @@ export class RowReader {
     const { slot, type, other } = field;
     this.#replace(row, slot);
     if (other !== null) this.#replace(row, other.slot);
-    if (bytes[at] === NULL) return skipScalar(bytes, at);
+    if (bytes[at] === LOWER_N) return skipScalar(bytes, at);
     let taken = slot;
     let end = readColumn(type, bytes, at, depth + 1);
     if (end === 0 && other !== null) {
@@ -241,7 +240,7 @@ export class RowReader {
     try {
       let end: number;
       // A member of a map without a value is a row of its name alone.
-      if (each === 'map' && bytes[at] === NULL) end = skipScalar(bytes, at);
+      if (each === 'map' && bytes[at] === LOWER_N) end = skipScalar(bytes, at);
       else if (bytes[at] === OPEN_BRACE) end = this.#object(state.plan.fields, state, at, depth);
       else throw wrongType(bytes, at, depth, 'an object', `item ${state.position} of ${path}`);
       state.complete(bytes);
@@ -264,10 +263,4 @@ function holdsFrame({ ownRows, nested }: RowPlan, path: string): boolean {
 function wrongType(bytes: Uint8Array, at: number, depth: number, wanted: string, path: string): InvalidRow {
   skipValue(bytes, at, depth + 1);
   return new InvalidRow('wrong_type', `${path} has to be ${wanted}`);
-}
-
-function isSame(bytes: Uint8Array, from: number, to: number, text: Uint8Array): boolean {
-  if (to - from !== text.length) return false;
-  for (let i = 0; i < text.length; i += 1) if (bytes[from + i] !== text[i]) return false;
-  return true;
 }

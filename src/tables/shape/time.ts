@@ -1,9 +1,5 @@
 import { copyText } from '../../lib/json-compact.ts';
-import { COLON, MINUS, QUOTE } from '../../lib/json-text.ts';
-
-const PLUS = 0x2b;
-const POINT = 0x2e;
-const ZERO = 0x30;
+import { COLON, MINUS, PLUS, POINT, QUOTE, ZERO } from '../../lib/json-text.ts';
 
 /** Seconds since the epoch, and microseconds behind them. */
 interface Instant {

@@ -1,9 +1,12 @@
 import {
+  beginsWith,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COMMA,
+  LOWER_N,
   OPEN_BRACE,
   OPEN_BRACKET,
+  POINT,
   QUOTE,
   skipColon,
   skipKey,
@@ -18,9 +21,9 @@ import type { Kind, SeenField } from './seen-field.ts';
 
 /** Values at deeper levels are not counted. */
 const DEEPEST = 32;
-const [POINT, LOWER_E, UPPER_E] = [0x2e, 0x65, 0x45];
-/** First bytes of null, true and false. */
-const [NULL, TRUE, FALSE] = [0x6e, 0x74, 0x66];
+const [LOWER_E, UPPER_E] = [0x65, 0x45];
+/** First bytes of true and false. */
+const [TRUE, FALSE] = [0x74, 0x66];
 
 /** Thrown where the part of a large document ends that is counted. */
 class Enough extends Error {}
@@ -75,7 +78,7 @@ export abstract class Walk {
       case OPEN_BRACKET:
         this.#kind(place, 'array');
         return depth > DEEPEST ? skipValue(bytes, at, 1) : this.#array(place, at, depth);
-      case NULL:
+      case LOWER_N:
         place.nulls += 1;
         return skipScalar(bytes, at);
       case TRUE:
@@ -101,7 +104,7 @@ export abstract class Walk {
       const guess: SeenField | null = place.isMap ? null : before === null ? place.head : before.next;
       let member: SeenField | null;
       let end: number;
-      if (guess !== null && isAt(bytes, i, guess.key)) {
+      if (guess !== null && beginsWith(bytes, i, guess.key)) {
         member = guess;
         end = i + guess.key.length;
       } else {
@@ -165,11 +168,6 @@ export abstract class Walk {
     place.noteKind(kind, this.#at);
     this.becameKind(place, kind);
   }
-}
-
-function isAt(bytes: Buffer, from: number, key: Buffer): boolean {
-  for (let at = 0; at < key.length; at += 1) if (bytes[from + at] !== key[at]) return false;
-  return true;
 }
 
 function isWhole(bytes: Buffer, from: number, to: number): boolean {
