@@ -22,6 +22,7 @@ export const exportStep = z.object({
       records: count,
     }),
   ),
+  /** Each below the export's folder, `/`-separated. */
   files: z.array(
     z.object({ file: inside, table: z.string(), rows: count, bytes: count, sha256: z.string() }),
   ),

@@ -21,8 +21,6 @@ const COMPRESS_HERE: Readonly<Record<Compression, (bytes: Uint8Array) => Uint8Ar
   none: (bytes) => bytes,
 };
 
-export const NDJSON_EXTENSIONS = { none: '.ndjson', gzip: '.ndjson.gz', zstd: '.ndjson.zst' } as const;
-
 /** Compresses lines in the calling thread, unless they are too few for a piece. Returns a buffer of its own. */
 export function packLines(lines: Uint8Array, compression: Compression): LinesOfRows {
   if (lines.length < PIECE) return { lines: joined([lines]), packed: false };

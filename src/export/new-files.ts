@@ -12,22 +12,17 @@ import { linesInFolder } from './export-folder.ts';
 import { type ExportStep, standingIn } from './export-step.ts';
 import { linesInStore } from './export-store.ts';
 import { notIn, WORK } from './export-target.ts';
-import { temporaryName } from './outputs.ts';
+import { temporaryName, type WrittenFile } from './outputs.ts';
 import { readStepLog } from './step-log.ts';
 
 /** A file of an export that came or went after a step. */
-export interface ChangedFile {
+export interface ChangedFile
+  extends Pick<WrittenFile, 'table' | 'file'>, Partial<Pick<WrittenFile, 'rows' | 'bytes' | 'sha256'>> {
   readonly step: number;
+  /** Of a file that was removed, rows, bytes and hash are unknown. */
   readonly action: 'load' | 'remove';
-  readonly table: string;
   /** Day that its rows came in, UTC; null for an export without partitions, or an invalid time. */
   readonly dt: string | null;
-  /** Below the export's folder. */
-  readonly file: string;
-  /** Unknown of a file that was removed. */
-  readonly rows?: number;
-  readonly bytes?: number;
-  readonly sha256?: string;
 }
 
 const terms = z.object({ format: z.enum(['parquet', 'ndjson']), compression: z.enum(COMPRESSIONS) });

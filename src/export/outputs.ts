@@ -1,12 +1,12 @@
 import { join } from 'node:path';
+import { DATA_EXTENSIONS } from '../core/archive.ts';
 import { HashedFile } from '../lib/new-file.ts';
-import type { Tables } from '../tables/tables.ts';
-import { NDJSON_EXTENSIONS, NdjsonFile } from './ndjson-file.ts';
+import type { ExportStep } from './export-step.ts';
+import type { GatheredTerms } from './gathered-rows.ts';
+import { NdjsonFile } from './ndjson-file.ts';
 import type { EncodedGroup } from './parquet/row-group.ts';
 import type { GatheredValues } from './parquet/column-values.ts';
-import type { Compression } from '../core/compression.ts';
 import type { RowFile, RowBatch } from './row-file.ts';
-import type { ExportFormat } from './rows.ts';
 import { entriesNamed } from './select.ts';
 
 /** Most open files; then the least recently used one is completed, and its partition continues in another file. */
@@ -19,22 +19,12 @@ const HELD = 32 * 1024 * 1024;
 const WRITING = 32 * 1024 * 1024;
 
 /** A complete file of an export, as a line of `_export.jsonl` lists it. */
-export interface WrittenFile {
-  /** Below the export's folder, `/`-separated. */
-  readonly file: string;
-  readonly table: string;
-  readonly rows: number;
-  readonly bytes: number;
-  readonly sha256: string;
-}
+export type WrittenFile = ExportStep['files'][number];
 
-export interface OutputsOptions {
+export interface OutputsOptions extends GatheredTerms {
   /** Folder of unfinished files. */
   readonly work: string;
   readonly step: number;
-  readonly format: ExportFormat;
-  readonly compression: Compression;
-  readonly tables: Tables;
   /** As `entriesNamed` reads it. */
   readonly table: string;
   /** Makes one row group of rows of several batches. */
@@ -93,7 +83,7 @@ export class Outputs {
     const stem = `part-${String(step).padStart(6, '0')}${nth === 1 ? '' : `-${nth}`}`;
     // The table of rejects has no definition.
     const definition = format === 'parquet' ? tables.get(table)?.definition : undefined;
-    const extension = definition === undefined ? NDJSON_EXTENSIONS[compression] : '.parquet';
+    const extension = definition === undefined ? DATA_EXTENSIONS[compression] : '.parquet';
     const name = `${place}/${stem}${extension}`;
     const create = (): Promise<HashedFile> => HashedFile.create(join(work, temporaryName(name)));
     if (definition === undefined) return { name, table, file: new NdjsonFile(await create(), compression) };

@@ -1,7 +1,7 @@
 import { readLine } from '../archive/read-line.ts';
 import { parseEnvelope } from '../core/archive-record.ts';
-import { columnsOf, type ColumnType, type TableDefinition, twinsOf } from '../tables/definition.ts';
-import type { TableFields } from '../tables/learned/field-sums.ts';
+import { columnsOf, type TableDefinition, twinsOf } from '../tables/definition.ts';
+import type { OnExtraField, TableFields } from '../tables/learned/field-sums.ts';
 import type { GatheredValues } from './parquet/column-values.ts';
 import { mergeColumn } from './parquet/merge-columns.ts';
 import { type EncodedGroup, encodeGroup } from './parquet/row-group.ts';
@@ -20,11 +20,7 @@ export interface ShapedUnit {
   readonly problems: readonly Problem[];
   /** Types of events without a table, one for each event. */
   readonly withoutTable: readonly string[];
-  readonly unknown: readonly {
-    readonly table: string;
-    readonly path: string;
-    readonly type: ColumnType | null;
-  }[];
+  readonly unknown: readonly Parameters<OnExtraField>[];
   /** What the rows had, by table. */
   readonly met: readonly TableFields[];
   /** The unit's buffer, to be used again. */
@@ -49,7 +45,7 @@ function unitShaper(terms: UnitTerms): (unit: Unit) => ShapedUnit {
   let [withoutTable, unknown]: [string[], ShapedUnit['unknown'][number][]] = [[], []];
   const host: RowsHost = {
     onReject: (reject) => rejects.push(reject),
-    onUnknown: (left, path, type) => unknown.push({ table: left, path, type }),
+    onUnknown: (...field) => unknown.push(field),
     onWithoutTable: (type) => withoutTable.push(type),
   };
   const rowsOf = entries.map((entry) => {

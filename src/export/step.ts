@@ -5,7 +5,7 @@ import { isWithinDay } from './days.ts';
 import type { ExportStep } from './export-step.ts';
 import type { StepLog } from './step-log.ts';
 import type { ExportOptions, ExportProgress } from './options.ts';
-import { Outputs } from './outputs.ts';
+import { Outputs, type OutputsOptions } from './outputs.ts';
 import type { ExportFormat, ExportReject } from './rows.ts';
 import type { Shaping } from './shaping.ts';
 import type { ShapedUnit } from './shaping-jobs.ts';
@@ -62,22 +62,14 @@ export class StepRun {
 
   constructor(
     options: StepOptions,
-    { work, nextStep }: Pick<StepLog, 'work' | 'nextStep'>,
+    { work, nextStep: step }: Pick<StepLog, 'work' | 'nextStep'>,
     before: Omit<ExportProgress, 'file'>,
   ) {
-    const { format, compression, tables, table, shaping } = options;
     this.#options = options;
-    this.#step = nextStep;
+    this.#step = step;
     this.#before = before;
-    this.#outputs = new Outputs({
-      work,
-      step: this.#step,
-      format,
-      compression,
-      tables,
-      table,
-      join: (name, parts) => shaping.join(name, parts),
-    });
+    const join: OutputsOptions['join'] = (table, parts) => options.shaping.join(table, parts);
+    this.#outputs = new Outputs({ ...options, work, step, join });
   }
 
   /** What the rows had, by table. */
@@ -99,7 +91,7 @@ export class StepRun {
           void sizes.set(source, (sizes.get(source) ?? 0) + length);
         return sourceBytes(places.at(source.root), source.file, { signal, opener: keys, onBytes });
       };
-      for await (const [source, pieces] of readAhead(inTurn(sources), { ...AHEAD, open })) {
+      for await (const [source, pieces] of readAhead(sources, { ...AHEAD, open })) {
         const before = read.at(-1)?.source;
         const isWhole = before !== undefined && today !== undefined && isWithinDay(before, source, today);
         if (this.#bytes >= stepBytes && !isWhole) break;
@@ -184,11 +176,11 @@ export class StepRun {
     this.#counts.records += records;
     for (const problem of problems) this.#note(problem);
     for (const type of withoutTable) this.#withoutTable.set(type, (this.#withoutTable.get(type) ?? 0) + 1);
-    for (const { table, path, type } of unknown) {
-      const name = `${table} ${path}`;
+    for (const field of unknown) {
+      const name = `${field[0]} ${field[1]}`;
       if (this.#unknown.has(name)) continue;
       this.#unknown.add(name);
-      this.#options.onUnknown(table, path, type);
+      this.#options.onUnknown(...field);
     }
     for (const fields of met) this.#met.add(fields);
     if (rejects.length > 0) await this.#writeRejects(rejects);
@@ -222,10 +214,6 @@ export class StepRun {
     const { done, total, records } = this.#before;
     this.#options.onProgress({ done: done + read, total, records: records + this.#counts.records, file });
   }
-}
-
-async function* inTurn<T>(items: readonly T[]): AsyncGenerator<T> {
-  yield* items;
 }
 
 function counted(filled: TableFields['filled']): Record<string, number> {

@@ -19,7 +19,7 @@ export interface ReadAhead<S, T> extends Limits<T> {
  * thrown after its last item. When the caller stops, every source is closed.
  */
 export async function* readAhead<S, T>(
-  sources: AsyncIterable<S>,
+  sources: AsyncIterable<S> | Iterable<S>,
   { open, isEarly, width, ...limits }: ReadAhead<S, T>,
 ): AsyncGenerator<readonly [source: S, items: AsyncIterable<T>]> {
   const stop = new AbortController();

@@ -8,6 +8,7 @@ import { originOf, type Snapshot, unsupported } from './snapshot.ts';
 import { columnsOf } from '../../tables/definition.ts';
 import type { Tables } from '../../tables/tables.ts';
 import type { ExportStep } from '../export-step.ts';
+import type { WrittenFile } from '../outputs.ts';
 import { evolved, SchemaConflict, schemaOf, DAY } from './schema.ts';
 
 export interface DeltaTerms {
@@ -19,8 +20,6 @@ export interface DeltaTerms {
   readonly id: string;
   readonly signal: AbortSignal;
 }
-
-type StepFile = ExportStep['files'][number];
 
 /** Name of the folder of rows without a day. */
 const NO_DAY = '__HIVE_DEFAULT_PARTITION__';
@@ -104,7 +103,7 @@ export class DeltaTables {
   }
 
   /** A step's files that are not part of their tables yet; an erasure may have rewritten the others. */
-  async pending({ step, files }: ExportStep): Promise<StepFile[]> {
+  async pending({ step, files }: ExportStep): Promise<WrittenFile[]> {
     const done = new Set<string>();
     for (const [name, log] of this.#logs)
       if (this.#has(step, await log.snapshot(this.#terms.signal))) done.add(name);
@@ -194,7 +193,7 @@ export class DeltaTables {
     return [{ protocol: { minReaderVersion: 1, minWriterVersion: 2 } }, { metaData }];
   }
 
-  #add(name: string, { file, bytes, rows }: StepFile): Action {
+  #add(name: string, { file, bytes, rows }: WrittenFile): Action {
     const key = file.slice(name.length + 1);
     const [, day = null] = /^dt=([^/]+)\//.exec(key) ?? [];
     return {

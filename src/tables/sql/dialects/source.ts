@@ -1,20 +1,21 @@
+import { DATA_EXTENSIONS } from '../../../core/archive.ts';
+import type { Compression } from '../../../core/compression.ts';
+
 /** Files of rows that `millrace export`, `ndjson` or `backfill` has written. */
 export interface Source {
   /** A file, a folder or a pattern with `*`; or an address that the warehouse reads. */
   readonly place: string;
   readonly format: 'parquet' | 'ndjson';
-  readonly compression: 'gzip' | 'zstd' | 'none';
+  readonly compression: Compression;
   /** The files have all rows of this day, which replace the table's. Null for rows that replace only the same rows. */
   readonly day: string | null;
 }
 
 export type SourceFormat = Pick<Source, 'format' | 'compression'>;
 
-const EXTENSIONS = { none: '.ndjson', gzip: '.ndjson.gz', zstd: '.ndjson.zst' } as const;
-
 /** End of the files' names. */
 export function extensionOf({ format, compression }: SourceFormat): string {
-  return format === 'parquet' ? '.parquet' : EXTENSIONS[compression];
+  return format === 'parquet' ? '.parquet' : DATA_EXTENSIONS[compression];
 }
 
 /** What the name of a file or of a pattern says; null for the name of a folder. */
