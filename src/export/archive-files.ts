@@ -44,7 +44,8 @@ export async function readArchiveFiles(path: string, places: Places): Promise<Ar
   const { place, root, files, parts, notFollowed, isFolder } = listing;
   const manifest = await readManifest(listing);
   const { entries } = manifest;
-  const piecesOf = await readPieces(listing, manifest);
+  const compactions = new Compactions(manifest.compactions);
+  const piecesOf = await readPieces(listing, manifest, compactions);
   const sourceOf = (file: string, sha256: string, bytes?: number): Source => {
     const line = lineOf(entries.get(file));
     const pieces = piecesOf(file) ?? [];
@@ -63,7 +64,6 @@ export async function readArchiveFiles(path: string, places: Places): Promise<Ar
     const sha256 = lineOf(entries.get(file))?.sha256 ?? (await hashFile(place, file)).sha256;
     sources.push(sourceOf(file, sha256));
   }
-  const compactions = new Compactions(manifest.compactions);
   const there = new Set(files);
   // A file that an erasure removed held nothing else of the files that it was made of.
   const stands = (file: string): boolean => there.has(file) || entries.get(file)?.sha256 === null;
@@ -88,15 +88,15 @@ function lineOf(line: ManifestLine | undefined): FileLine | ErasureLine | null {
   return line !== undefined && 'types' in line ? line : null;
 }
 
-/** The files that a file was made of, each unchanged and readable by its old name; null for any other file. */
-type PiecesOf = (file: string) => readonly Piece[] | null;
-
-/** For readers that may have read some files before a compaction joined them. */
+/**
+ * Returns the files that a file was made of, each unchanged and readable by its old name, and null for any other file: for readers
+ * that may have read some files before a compaction joined them.
+ */
 async function readPieces(
   { place, aside }: ArchiveListing,
-  { entries, compactions: lines }: Manifest,
-): Promise<PiecesOf> {
-  const compactions = new Compactions(lines);
+  { entries }: Manifest,
+  compactions: Compactions,
+): Promise<(file: string) => readonly Piece[] | null> {
   // A replaced file that is still there is read itself: it can be restored from a backup, with other bytes.
   const changed = new Set<string>();
   for (const file of aside) {

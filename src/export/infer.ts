@@ -1,4 +1,3 @@
-import type { Places } from '../archive/places.ts';
 import { readArchive } from '../archive/read.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
@@ -6,6 +5,7 @@ import { JsonFault } from '../lib/json-text.ts';
 import { Inference, type InferenceOptions, type Inferred } from '../tables/learned/infer/infer.ts';
 import type { Tables } from '../tables/tables.ts';
 import { memberOf } from '../tables/documents.ts';
+import type { ExportOptions } from './options.ts';
 import { isErased } from './source-bytes.ts';
 import type { TableDefinition } from '../tables/definition.ts';
 import type { RowTarget } from '../tables/shape/write-rows.ts';
@@ -14,22 +14,17 @@ import { Shaper } from '../tables/shape/shape.ts';
 /** Event types that are remembered, so that a sender of ever new types cannot fill the memory. */
 const MOST_TYPES = 10_000;
 
-export interface InferOptions extends Pick<InferenceOptions, 'limit'> {
-  /** Existing tables. */
-  readonly tables: Tables;
+/** `tables` are the existing ones. */
+export interface InferOptions
+  extends
+    Pick<InferenceOptions, 'limit'>,
+    Pick<ExportOptions, 'tables' | 'paths' | 'places' | 'signal' | 'onProblem'> {
   /** Proposes tables also for events that have one. */
   readonly all: boolean;
-  /** Folders of archives, or single files of one. */
-  readonly paths: readonly string[];
-  /** Where archives are opened. */
-  readonly places: Places;
   /** Beginnings of event types; empty for all. */
   readonly types: readonly string[];
   readonly opener: RecordOpener | undefined;
-  readonly signal: AbortSignal;
   onProgress(records: number, file: string): void;
-  /** A record, or the rest of a file, that cannot be read. */
-  onProblem(file: string, line: number | null, reason: string): void;
 }
 
 export interface InferSummary extends Inferred {
@@ -48,7 +43,7 @@ export interface InferSummary extends Inferred {
 export async function inferTables(options: InferOptions): Promise<InferSummary> {
   const { paths, places, types, opener, signal } = options;
   const inference = new Inference({ limit: options.limit, taken: new Set(options.tables.keys()) });
-  const coverage = new Coverage(options.tables);
+  const hasTable = coverageBy(options.tables);
   /** Types of events that have a table. A new table must not take them. */
   const taken = new Set<string>();
   const counts = { records: 0, covered: 0, problems: 0, erased: 0 };
@@ -66,7 +61,7 @@ export async function inferTables(options: InferOptions): Promise<InferSummary> 
       if (counts.records % 1000 === 0) options.onProgress(counts.records, item.file);
       const type = item.record.event_type;
       if (types.length > 0 && !types.some((prefix) => type.startsWith(prefix))) continue;
-      if (!options.all && coverage.has(type, item.body)) {
+      if (!options.all && hasTable(type, item.body)) {
         counts.covered += 1;
         if (taken.size < MOST_TYPES) taken.add(type);
       } else inference.add(type, () => dataOf(item.body));
@@ -88,35 +83,25 @@ function dataOf(body: Buffer): Buffer | null {
 
 const NOWHERE: RowTarget = { value: () => undefined, end: () => undefined };
 
-/** Decides which events have a table. */
-class Coverage {
-  readonly #tables: Tables;
-  readonly #shapers = new Map<TableDefinition, Shaper>();
-
-  constructor(tables: Tables) {
-    this.#tables = tables;
-  }
-
-  /** Decides by the type; where the document is only a frame around rows, by its shape. */
-  has(type: string, body: Buffer): boolean {
-    return this.#tables
-      .documentsOf(type)
-      .some((document) => document.ownRows !== false || this.#isOfShape(document, body));
-  }
-
-  #isOfShape(document: TableDefinition, body: Buffer): boolean {
-    const tables = (document.nested ?? []).map(({ table }) => table.name);
-    const targets = new Map(tables.map((table) => [table, NOWHERE]));
-    const shaper = getOrMake(
-      this.#shapers,
-      document,
-      () => new Shaper({ definition: document, document }, { tables, targets, onReject: () => undefined }),
+/** Decides which events have a table: by the type and, where the document is only a frame around rows, by its shape. */
+function coverageBy(tables: Tables): (type: string, body: Buffer) => boolean {
+  const shapers = new Map<TableDefinition, Shaper>();
+  const shaperOf = (document: TableDefinition): Shaper => {
+    const names = (document.nested ?? []).map(({ table }) => table.name);
+    const targets = new Map(names.map((name) => [name, NOWHERE]));
+    return new Shaper(
+      { definition: document, document },
+      { tables: names, targets, onReject: () => undefined },
     );
+  };
+  const isOfShape = (document: TableDefinition, body: Buffer): boolean => {
     try {
-      return shaper.shapeBody(body);
+      return getOrMake(shapers, document, () => shaperOf(document)).shapeBody(body);
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error;
       return false;
     }
-  }
+  };
+  return (type, body) =>
+    tables.documentsOf(type).some((document) => document.ownRows !== false || isOfShape(document, body));
 }

@@ -33,15 +33,6 @@ function dayAfter(day: string): string {
   return new Date(Date.parse(day) + 86_400_000).toISOString();
 }
 
-/** Null for another line. */
-function parsePull(line: string): Pull | null {
-  try {
-    return pullLine.parse(jsonIn(line));
-  } catch {
-    return null;
-  }
-}
-
 /**
  * The tables of which a backfill's folder has files, and its whole pulls.
  * @throws MillraceError usage for another folder; rows_missing where a table or a pull is not as it should be
@@ -77,9 +68,10 @@ async function readPulls(
   const pulls: Pull[] = [];
   for await (const lines of chunks)
     for (const { bytes, number, ended } of lines) {
-      const pull = ended && bytes !== null ? parsePull(bytes.toString()) : null;
+      const pull: Pull | undefined =
+        ended && bytes !== null ? pullLine.safeParse(jsonIn(bytes.toString())).data : undefined;
       const table = tables.get(pull?.table ?? '');
-      if (pull === null) onProblem(number, 'it is no line of a pull');
+      if (pull === undefined) onProblem(number, 'it is no line of a pull');
       else if (table !== undefined) pulls.push(certainRange(pull, table));
       else onProblem(number, `${pull.table}.ndjson is missing`);
     }
