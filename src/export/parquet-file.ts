@@ -11,23 +11,21 @@ import { type EncodedGroup, placed } from './parquet/row-group.ts';
 const GROUP_BYTES = 16 * 1024 * 1024;
 const GROUP_ROWS = 128 * 1024;
 
-export type ParquetOutput = Pick<HashedFile, 'bytes' | 'write' | 'finish' | 'facts' | 'abandon'>;
-
 /** Makes one row group of rows of several batches. */
 export type JoinColumns = (parts: readonly (readonly GatheredValues[])[]) => Promise<EncodedGroup>;
 
 /** Rows as a Parquet file. Batches that are too small for a row group are joined with others. */
 export class ParquetFile extends RowFile {
-  readonly #create: () => Promise<ParquetOutput>;
+  readonly #create: () => Promise<HashedFile>;
   readonly #definition: TableDefinition;
   readonly #join: JoinColumns;
   readonly #groups: RowGroup[] = [];
-  #out: ParquetOutput | null = null;
+  #out: HashedFile | null = null;
   #parts: (readonly GatheredValues[])[] = [];
   #heldRows = 0;
 
   /** @param create makes the empty file, when there are rows */
-  constructor(create: () => Promise<ParquetOutput>, definition: TableDefinition, join: JoinColumns) {
+  constructor(create: () => Promise<HashedFile>, definition: TableDefinition, join: JoinColumns) {
     super();
     this.#create = create;
     this.#definition = definition;

@@ -33,13 +33,11 @@ async function refuseLaterFiles(
 
 const first = z.object({ export: z.record(z.string(), z.unknown()), id: z.uuid() });
 
-/** Makes the Delta tables of an export, where it has some. */
-export type TablesOf = (id: string) => DeltaTables | null;
-
 export interface StepLogOptions {
   /** Options that all steps of an export have in common. */
   readonly terms: Readonly<Record<string, unknown>>;
-  readonly tablesOf: TablesOf;
+  /** Makes the Delta tables of an export, where it has some. */
+  readonly tablesOf: (id: string) => DeltaTables | null;
   readonly signal: AbortSignal;
   /** True when the sources of a step have changed, and this run replaces it. */
   isStale(step: ExportStep): boolean;
@@ -61,7 +59,8 @@ export class StepLog {
   #missing: readonly WrittenFile[] = [];
   /** False while the last step has its line and not all of its files have their names: they are in `work`. */
   #isSettled = true;
-  #passedOver: ExportStep | null = null;
+  /** The last step, when its files were passed over and have to be made again. */
+  passedOver: ExportStep | null = null;
 
   private constructor(target: ExportTarget, options: StepLogOptions, steps: ExportStep[], id: string) {
     this.work = target.work;
@@ -129,11 +128,6 @@ export class StepLog {
     return this.#tables.lost();
   }
 
-  /** The last step, when its files were passed over and have to be made again. */
-  get passedOver(): ExportStep | null {
-    return this.#passedOver;
-  }
-
   /** @throws MillraceError table_changed when files cannot be replaced */
   async checkRemoval(files: readonly string[]): Promise<void> {
     await this.#tables?.checkRemoval(files);
@@ -173,7 +167,7 @@ export class StepLog {
   async #rowsLost(due: readonly WrittenFile[], signal: AbortSignal): Promise<WrittenFile[]> {
     const lost: WrittenFile[] = [];
     for (const facts of due)
-      if (isParquet(facts.file) && (await this.#target.store.head(facts.file, signal)) === null)
+      if (facts.file.endsWith('.parquet') && (await this.#target.store.head(facts.file, signal)) === null)
         lost.push(facts);
     return lost;
   }
@@ -189,7 +183,7 @@ export class StepLog {
   async passOver(last: ExportStep): Promise<void> {
     const { signal, onKept } = this.#options;
     this.#missing = [];
-    this.#passedOver = last;
+    this.passedOver = last;
     await this.#tables?.commit(last, true);
     for (const reason of await this.#target.remove(last.removes, signal)) onKept(reason);
     this.#isSettled = true;
@@ -226,10 +220,6 @@ export async function readStepLog(lines: AsyncIterable<string>) {
     throw new Error(`_export.jsonl: ${detail}`, { cause: error });
   }
   return { steps, found: begun?.export ?? null, id: begun?.id ?? null };
-}
-
-function isParquet(file: string): boolean {
-  return file.endsWith('.parquet');
 }
 
 function describe(terms: Readonly<Record<string, unknown>>): string {

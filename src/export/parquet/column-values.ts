@@ -60,7 +60,7 @@ export class ColumnValues {
 
   constructor(column: Column) {
     this.column = column;
-    this.#isPlain = startsPlain(column);
+    this.#isPlain = column.type === 'boolean';
   }
 
   /**
@@ -96,7 +96,7 @@ export class ColumnValues {
     this.#values.length = 0;
     this.#dictionary.clear();
     this.#last.bytes = NOTHING;
-    this.#isPlain = startsPlain(this.column);
+    this.#isPlain = this.column.type === 'boolean';
     this.#count = 0;
     this.#cuts = [];
     this.#pageFrom = 0;
@@ -159,10 +159,6 @@ export class ColumnValues {
     const length = Math.max(rows + 1, this.#present.length * 2);
     this.#present = new Uint8Array(this.#present.buffer.transfer(length));
   }
-}
-
-function startsPlain({ type }: Column): boolean {
-  return type === 'boolean';
 }
 
 function isLook(count: number): boolean {

@@ -1,4 +1,4 @@
-import type { KeyValue, RowGroup } from 'hyparquet';
+import type { RowGroup } from 'hyparquet';
 import { ByteWriter, type SchemaElement } from 'hyparquet-writer';
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
 import type { Column, ColumnType } from '../../tables/definition.ts';
@@ -9,11 +9,7 @@ import { DECIMAL_BYTES, DECIMAL_PRECISION } from './decimal.ts';
 export const MAGIC = Buffer.from('PAR1');
 
 /** The bytes after the row groups of a file. */
-export function footerOf(
-  columns: readonly Column[],
-  groups: readonly RowGroup[],
-  properties: readonly KeyValue[] = [],
-): Buffer {
+export function footerOf(columns: readonly Column[], groups: readonly RowGroup[]): Buffer {
   const footer = new ByteWriter();
   writeMetadata(footer, {
     version: 2,
@@ -21,7 +17,6 @@ export function footerOf(
     schema: schemaOf(columns),
     num_rows: groups.reduce((sum, { num_rows: rows }) => sum + rows, 0n),
     row_groups: [...groups],
-    ...(properties.length === 0 ? {} : { key_value_metadata: [...properties] }),
     metadata_length: 0,
   });
   return Buffer.concat([footer.getBytes(), MAGIC]);
