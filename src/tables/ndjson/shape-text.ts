@@ -2,14 +2,14 @@ import { ByteWriter } from '../../lib/byte-writer.ts';
 import { JsonFault, OPEN_BRACE } from '../../lib/json-text.ts';
 import { columnsOf } from '../definition.ts';
 import { memberOf } from '../documents.ts';
-import type { OnExtraField, TableFields } from '../learned/field-sums.ts';
+import type { TableFields } from '../learned/field-sums.ts';
 import { readColumn } from '../shape/column-types.ts';
 import type { RowReject } from '../shape/reject.ts';
 import { linesOf, type RowLines } from '../shape/row-lines.ts';
-import { Shaper } from '../shape/shape.ts';
+import { Shaper, type ShaperOptions } from '../shape/shape.ts';
 import { TABLES, type TableEntry, type Tables } from '../tables.ts';
 import { DamagedText } from './input.ts';
-import { ElementScanner } from './elements.ts';
+import { type ElementOptions, ElementScanner } from './elements.ts';
 import { QuickItems, TEXT } from './quick/quick-items.ts';
 
 /** Redshift's COPY refuses rows above 4 MB. */
@@ -27,13 +27,13 @@ export interface LocatedReject extends RowReject {
   readonly byte_length: number;
 }
 
-export interface ShapeTextOptions {
-  /** Tables of the same documents whose rows are wanted, such as `meals` and `meal_items`. */
-  readonly tables: readonly string[];
+/** `tables` are of the same documents, such as `meals` and `meal_items`. The callbacks are those of `ElementScanner`. */
+export interface ShapeTextOptions
+  extends
+    Pick<ShaperOptions, 'tables' | 'given' | 'onUnknown'>,
+    Pick<ElementOptions, 'groups' | 'lines' | 'onList' | 'onMember' | 'onDocument'> {
   /** All tables that there are. Default: the built-in ones. */
   readonly known?: Tables;
-  /** Values of columns for which a document may have none, such as `user_id` or `_loaded_at`. */
-  readonly given?: Readonly<Record<string, string>>;
   /** Names the text, such as a hash of it; called when a row has an unknown key. Default: `_loaded_at`. */
   readonly source?: () => string;
   /** Bytes above which an element is rejected. */
@@ -42,21 +42,9 @@ export interface ShapeTextOptions {
   readonly list?: string | undefined;
   /** Further names of lists, beside that of the table. */
   readonly lists?: readonly string[];
-  /** Member that holds lists of documents by name, such as `groups`. */
-  readonly groups?: string | undefined;
-  /** True when the text is known to be NDJSON; otherwise its first line shows it. */
-  readonly lines?: boolean;
   /** Takes whole lines of NDJSON. The buffer is valid until the promise resolves. */
   write(table: string, rows: Buffer): Promise<void>;
   onReject(reject: LocatedReject): void;
-  /** The document is an object with a list of this name, such as `meals` or `data`, whose items are shaped. */
-  onList?(name: string): void;
-  /** A member of that object beside the list, as `ElementScanner` has it. */
-  readonly onMember?: (name: string, value: string) => void;
-  /** A top-level object has ended. */
-  readonly onDocument?: () => void;
-  /** Called once for each field that goes to `extra`. */
-  readonly onUnknown?: OnExtraField;
   onProgress?(progress: ShapeProgress): void;
   /** Called at the end with what the rows had, by table. */
   onMet?(fields: readonly TableFields[]): void;
@@ -94,28 +82,22 @@ export async function shapeText(
   };
   const lines = linesOf(options.tables.map((table) => known.entry(table).definition));
   const shaper = new Shaper(entry, {
-    tables: options.tables,
+    ...options,
     targets: lines,
-    ...(options.given === undefined ? {} : { given: options.given }),
     source: options.source ?? (() => options.given?.['_loaded_at'] ?? ''),
     onReject: (fault) => reject(fault, element.offset, element.length),
-    ...(options.onUnknown === undefined ? {} : { onUnknown: options.onUnknown }),
   });
   const longest = options.longest ?? LONGEST_ELEMENT;
   let quick: QuickItems | null = null;
   const padded = new PaddedChunk();
   let text: Buffer = Buffer.alloc(0);
   const scanner = new ElementScanner({
+    ...options,
     containers:
       options.list === undefined
         ? [name, ...(isInner ? [] : ['data']), ...(options.lists ?? [])]
         : [options.list],
-    groups: options.groups,
     longest,
-    lines: options.lines ?? false,
-    onList: (list) => options.onList?.(list),
-    onDocument: () => options.onDocument?.(),
-    ...(options.onMember === undefined ? {} : { onMember: options.onMember }),
     take: (at, offset) => {
       // An item may be a frame around its document.
       if (framed !== undefined) return 0;
