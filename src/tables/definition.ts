@@ -165,9 +165,6 @@ export function identityOf({ key, identity }: TableDefinition): readonly (readon
   return identity ?? (key.length === 0 ? [[]] : key.map((name) => [name]));
 }
 
-/** Members of an archived record that have another name than the envelope's field. */
-const RECORD_NAMES: Readonly<Partial<Record<EnvelopeField, string>>> = { event_id: 'id' };
-
 /** For each of these columns, the index of the first with the same value in every row made of an event. */
 export function twinsOf(definition: TableDefinition, columns = columnsOf(definition)): readonly number[] {
   const { events } = definition;
@@ -175,7 +172,8 @@ export function twinsOf(definition: TableDefinition, columns = columnsOf(definit
     const isEnvelope = typeof from === 'object' && 'envelope' in from;
     if (events === undefined || !(isEnvelope || name === LOADED_AT.name)) return name;
     const field = isEnvelope ? from.envelope : 'received_at';
-    return events.member === null ? (RECORD_NAMES[field] ?? field) : `envelope.${field}`;
+    if (events.member !== null) return `envelope.${field}`;
+    return field === 'event_id' ? 'id' : field;
   });
   return origins.map((origin) => origins.indexOf(origin));
 }

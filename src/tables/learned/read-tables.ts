@@ -4,6 +4,7 @@ import { MillraceError, messageOf } from '../../core/errors.ts';
 import { nearest } from '../../lib/nearest.ts';
 import { parseYamlText, YamlFault, type YamlText } from '../../lib/yaml.ts';
 import type { Column, TableDefinition } from '../definition.ts';
+import { table } from '../definitions/table.ts';
 import {
   checkTable,
   type FileColumn,
@@ -93,30 +94,31 @@ function problemsOf(tables: readonly FileTable[]): TableProblem[] {
   return problems;
 }
 
-function definitionOf(table: FileTable): TableDefinition {
-  const { name, description, key, newest, columns, nested = [] } = table;
-  const { events: types, each: eachOf } = table;
-  const events = { types, member: 'data', ...(eachOf === undefined ? {} : { each: eachOf }) } as const;
-  return {
-    name,
-    description: description ?? `Learned from events ${types.join(', ')}.`,
-    events,
-    key,
+function definitionOf({
+  description,
+  newest,
+  columns,
+  each,
+  nested = [],
+  ...rows
+}: FileTable): TableDefinition {
+  return table({
+    ...rows,
+    description: description ?? `Learned from events ${rows.events.join(', ')}.`,
+    ...(each === undefined ? {} : { each }),
     ...(newest === undefined ? {} : { newest }),
     columns: columns.map(columnOf),
-    nested: nested.map(({ at, each, ...inner }) => ({
+    nested: nested.map(({ at, each: kind, ...inner }) => ({
       at,
-      each,
+      each: kind,
       table: {
-        name: inner.name,
-        description: inner.description ?? `Rows inside those of ${name}.`,
-        events,
-        key: inner.key,
+        ...inner,
+        description: inner.description ?? `Rows inside those of ${rows.name}.`,
         // What a row inherits stands in front of its own.
         columns: inner.columns.map(columnOf).sort((a, b) => rankOf(a) - rankOf(b)),
       },
     })),
-  };
+  });
 }
 
 function rankOf({ from }: Column): number {

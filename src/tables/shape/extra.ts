@@ -72,15 +72,11 @@ export class ExtraWriter {
   /** Writes what must stand before the next member: the objects around it, or a comma. */
   #openAll(): void {
     if (this.#out.length === 0) this.#byte(OPEN_BRACE);
-    else this.#comma();
+    else if (this.#out.buffer[this.#out.length - 1] !== OPEN_BRACE) this.#byte(COMMA);
     while (this.#opened < this.#path.length) {
       this.#out.append((this.#path[this.#opened] as Fields).open);
       this.#opened += 1;
     }
-  }
-
-  #comma(): void {
-    if (this.#out.buffer[this.#out.length - 1] !== OPEN_BRACE) this.#byte(COMMA);
   }
 
   #byte(byte: number): void {

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { CLOSE_BRACKET, COMMA, OPEN_BRACE, skipWhite, unexpected } from '../../lib/json-text.ts';
-import type { EventOrigin } from '../definition.ts';
+import type { TableDefinition } from '../definition.ts';
 import { documentsIn, unfolded } from '../documents.ts';
 import type { OnExtraField, TableFields } from '../learned/field-sums.ts';
 import type { TableEntry } from '../tables.ts';
@@ -57,8 +57,7 @@ export class Shaper {
   readonly #extraFields: ExtraFields;
   readonly #reader: RowReader;
   readonly #quick: QuickRow | null;
-  readonly #unfold: string | undefined;
-  readonly #events: EventOrigin | undefined;
+  readonly #document: TableDefinition;
   /** A document with a fault is left to another call, and nothing of it is rejected. */
   #isTrying = false;
   readonly #event = new EnvelopeValues();
@@ -69,8 +68,7 @@ export class Shaper {
   /** @param entry any table that the documents make */
   constructor({ document }: TableEntry, { given = {}, ...options }: ShaperOptions) {
     this.#options = options;
-    this.#unfold = document.unfold;
-    this.#events = document.events;
+    this.#document = document;
     if (options.source !== undefined) this.#ids.from(options.source);
     this.#extraFields = new ExtraFields(options.onUnknown);
     this.plan = planRow(document);
@@ -146,8 +144,8 @@ export class Shaper {
    * @returns false when it is valid JSON of another shape: a frame without rows in it. Then nothing is rejected either
    */
   shape(bytes: Buffer): boolean {
-    if (this.#unfold === undefined) return this.#shape(bytes);
-    return unfolded(bytes, this.#unfold)
+    if (this.#document.unfold === undefined) return this.#shape(bytes);
+    return unfolded(bytes, this.#document.unfold)
       .map((document) => this.#shape(document))
       .includes(true);
   }
@@ -193,7 +191,7 @@ export class Shaper {
    * @returns index of the comma or bracket after it; 0 when it has to be shaped in another way, or is not all there
    */
   shapeItem(bytes: Buffer, at: number, longest: number): number {
-    if (this.#unfold !== undefined) return 0;
+    if (this.#document.unfold !== undefined) return 0;
     let next = 0;
     const isAdded = this.#try(bytes, () => {
       const end = this.#read(bytes, at);
@@ -206,7 +204,7 @@ export class Shaper {
 
   /** The document is a whole archived record, and not in an event's body. */
   get takesRecords(): boolean {
-    return this.#events?.member === null;
+    return this.#document.events?.member === null;
   }
 
   /**
@@ -215,14 +213,14 @@ export class Shaper {
    * @throws JsonFault when the body is not JSON
    */
   shapeBody(body: Buffer): boolean {
-    if (this.#events === undefined) throw new TypeError(`${this.plan.table} is not made of events`);
+    if (this.#document.events === undefined) throw new TypeError(`${this.plan.table} is not made of events`);
     // Most bodies are valid: then the document is found and read in one step.
     if (
-      this.#events.each === undefined &&
+      this.#document.events.each === undefined &&
       this.#try(body, () => this.#reader.readMember(this.#row, body, MEMBER))
     )
       return true;
-    const documents = documentsIn(body, this.#events);
+    const documents = documentsIn(body, this.#document.events);
     return !documents.map((document) => document !== null && this.shape(document)).includes(false);
   }
 

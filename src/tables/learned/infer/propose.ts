@@ -26,8 +26,7 @@ export type Proposal = Omit<LearnedTable, 'events'>;
 export function propose(name: string, documents: SeenField, taken: Set<string>): Proposal {
   const isEach = documents.kinds.array > documents.kinds.object;
   const root = (isEach ? documents.items : documents) ?? new SeenField();
-  const rows = new Rows(root);
-  rows.gather(true);
+  const rows = new Rows(root, true);
   const columns = rows.columns();
   const id = columns.find(({ from }) => from === 'id');
   const identity = id !== undefined && isIdentity(root) ? id : undefined;
@@ -77,14 +76,10 @@ class Rows {
   #left = 0;
   #lost = 0;
 
-  constructor(root: SeenField) {
-    this.#root = root;
-  }
-
   /** @param canNest items of arrays and maps can be rows of nested tables */
-  gather(canNest: boolean): void {
-    const isDoubtful = isMap(this.#root);
-    this.#object(this.#root, [], canNest, isDoubtful);
+  constructor(root: SeenField, canNest: boolean) {
+    this.#root = root;
+    this.#object(root, [], canNest, isMap(root));
   }
 
   /** @param taken names of other columns */
@@ -176,8 +171,7 @@ function nestingOf(
   );
   const index = fixed('item_index', 'integer', { of: 'position' });
   const key = each === 'map' ? [fixed('item_name', 'text', { of: 'key' })] : [];
-  const rows = new Rows(items);
-  rows.gather(false);
+  const rows = new Rows(items, false);
   return {
     at: path.join('.'),
     each,
