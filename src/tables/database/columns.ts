@@ -3,26 +3,11 @@ import { type Column, columnsOf, type ColumnType, type TableDefinition } from '.
 import { tableName } from '../sql/dialects/dialect.ts';
 import type { Database } from './database.ts';
 
-/** Names of the column types in `information_schema`. */
-const TYPES: Readonly<Record<Database['dialect'], Readonly<Record<string, ColumnType>>>> = {
-  postgres: {
-    text: 'text',
-    bigint: 'integer',
-    numeric: 'decimal',
-    boolean: 'boolean',
-    date: 'date',
-    'timestamp with time zone': 'timestamp',
-    json: 'json',
-  },
-  duckdb: {
-    VARCHAR: 'text',
-    BIGINT: 'integer',
-    'DECIMAL(38,18)': 'decimal',
-    BOOLEAN: 'boolean',
-    DATE: 'date',
-    'TIMESTAMP WITH TIME ZONE': 'timestamp',
-    JSON: 'json',
-  },
+/** Types that `information_schema` names in another way than statements do. */
+const NAMED: Readonly<Record<string, string>> = {
+  timestamptz: 'timestamp with time zone',
+  'DECIMAL(38, 18)': 'DECIMAL(38,18)',
+  TIMESTAMPTZ: 'TIMESTAMP WITH TIME ZONE',
 };
 
 /** A column as the database has it. */
@@ -47,11 +32,13 @@ export async function presentColumns(
      WHERE table_catalog = current_database() AND table_schema = coalesce($1, current_schema())`,
     [database.sql.schema ?? null],
   );
-  const types = TYPES[database.dialect];
+  const types = new Map(
+    Object.entries(database.sql.types).map(([type, named]) => [NAMED[named] ?? named, type as ColumnType]),
+  );
   const columns = rows.map(([table, name, type, required]) => ({
     table: String(table),
     name: String(name),
-    type: types[String(type)] ?? null,
+    type: types.get(String(type)) ?? null,
     required: required === true,
   }));
   return Map.groupBy(columns, ({ table }) => table);

@@ -1,15 +1,10 @@
 import { allColumnsOf, columnsOf, hasRowId, LOADED_AT, ROW_ID, type TableDefinition } from '../definition.ts';
 
-/** Names of the columns that say which event a row was made of. */
-export interface EventColumns {
-  readonly id: string;
-  readonly type: string;
-  readonly user: string;
-  readonly received: string;
-}
-
-/** Null for a table that no event makes rows of. Rows of answers leave them null. */
-export function eventColumnsOf(table: TableDefinition): EventColumns | null {
+/**
+ * Names of the columns that say which event a row was made of; null for a table that no event makes rows of. Rows of answers leave
+ * them null.
+ */
+export function eventColumnsOf(table: TableDefinition) {
   const names = new Set(columnsOf(table).map(({ name }) => name));
   if (names.has('_event_id'))
     return { id: '_event_id', type: '_event_type', user: 'user_id', received: '_received_at' };
@@ -83,7 +78,7 @@ export function spanOf(table: TableDefinition): Span | null {
 }
 
 /** Warehouses cluster by at most so many columns. */
-const MOST_SORTED = 4;
+export const MOST_SORTED = 4;
 
 /** Columns that rows are sorted by: the user, then the key. */
 export function sortedBy(table: TableDefinition): readonly string[] {

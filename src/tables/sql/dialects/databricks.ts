@@ -1,13 +1,10 @@
 import { columnsOf, type TableDefinition } from '../../definition.ts';
-import { arrivalOf, eventColumnsOf, rowKeyOf, sortedBy, versionOf } from '../identity.ts';
+import { arrivalOf, eventColumnsOf, MOST_SORTED, rowKeyOf, sortedBy, versionOf } from '../identity.ts';
 import { distinctRows, isOfDay } from '../replace.ts';
 import { type Dialect, escaped, listColumns, script } from './dialect.ts';
 import { extensionOf, folderOf, isFolder, type Source } from './source.ts';
 
 const quote = (name: string): string => `\`${name.replaceAll('`', '``')}\``;
-
-/** Columns a table can be clustered by. */
-const CLUSTERED = 4;
 
 /**
  * Each statement is a transaction: one MERGE loads rows, or one INSERT replaces a day. Tables of Delta Lake, for SQL warehouses and
@@ -30,7 +27,7 @@ export const databricks: Dialect = {
   describedBy: { column: (text) => `COMMENT ${text}`, table: (text) => `COMMENT ${text}` },
   location: (table) => `/Volumes/CATALOG/SCHEMA/VOLUME/${table}/`,
   storage: (table) => {
-    const keys = [...new Set([arrivalOf(table), ...sortedBy(table)])].slice(0, CLUSTERED).map(quote);
+    const keys = [...new Set([arrivalOf(table), ...sortedBy(table)])].slice(0, MOST_SORTED).map(quote);
     return `\nUSING DELTA\nCLUSTER BY (${keys.join(', ')})`;
   },
   load: (table, document, source) => {

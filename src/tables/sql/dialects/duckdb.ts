@@ -4,18 +4,10 @@ import { type Dialect, doubleQuoted, listColumns, literal, script, STAGED } from
 import { patternOf, type Source } from './source.ts';
 
 /**
- * Types as which JSON is read. Decimals and times are read as text: DuckDB's JSON reader would turn 1.1 into 1.100000000000000128
- * in a decimal. It never keeps more digits than a double has; Parquet does.
+ * Decimals and times are read from JSON as text: DuckDB's reader would turn 1.1 into 1.100000000000000128 in a decimal. It never
+ * keeps more digits than a double has; Parquet does.
  */
-const READ_AS: Readonly<Record<ColumnType, string>> = {
-  text: 'VARCHAR',
-  integer: 'BIGINT',
-  decimal: 'VARCHAR',
-  boolean: 'BOOLEAN',
-  date: 'VARCHAR',
-  timestamp: 'VARCHAR',
-  json: 'JSON',
-};
+const READ_AS_TEXT: ReadonlySet<ColumnType> = new Set(['decimal', 'date', 'timestamp']);
 
 export const duckdb: Dialect = {
   title: 'DuckDB',
@@ -57,12 +49,13 @@ function rowsOf(table: TableDefinition, source: Source): string {
   // By name, because files of an earlier version lack new columns.
   if (source.format === 'parquet')
     return `SELECT * FROM read_parquet(${place}, union_by_name = true, hive_partitioning = false)`;
-  const read = listColumns(table, (name, { type }) => `${doubleQuoted(name)}: ${literal(READ_AS[type])}`);
+  const { types } = duckdb;
+  const read = listColumns(table, (name, { type }) => {
+    return `${doubleQuoted(name)}: ${literal(types[READ_AS_TEXT.has(type) ? 'text' : type])}`;
+  });
   const values = listColumns(table, (name, { type }) => {
     const column = doubleQuoted(name);
-    return READ_AS[type] === duckdb.types[type]
-      ? column
-      : `CAST(${column} AS ${duckdb.types[type]}) AS ${column}`;
+    return READ_AS_TEXT.has(type) ? `CAST(${column} AS ${types[type]}) AS ${column}` : column;
   });
   return `SELECT\n${values}\nFROM read_ndjson(${place}, hive_partitioning = false, columns = {\n${read}\n})`;
 }
