@@ -1,5 +1,5 @@
 import { MillraceError } from '../core/errors.ts';
-import { columnsOf, type TableDefinition } from '../tables/definition.ts';
+import { columnsOf } from '../tables/definition.ts';
 import type { Tables } from '../tables/tables.ts';
 import type { ExportStep } from './export-step.ts';
 
@@ -8,9 +8,10 @@ export function typesOf(files: ExportStep['files'], tables: Tables): ExportStep[
   const definitions = [...new Set(files.map(({ table }) => table))].flatMap(
     (table) => tables.get(table)?.definition ?? [],
   );
-  const typesIn = (table: TableDefinition): Record<string, string> =>
-    Object.fromEntries(columnsOf(table).map(({ name, type }) => [name, type]));
-  return Object.fromEntries(definitions.map((table) => [table.name, typesIn(table)]));
+  const types = definitions.map(
+    (one) => [one.name, columnsOf(one).map(({ name, type }) => [name, type])] as const,
+  );
+  return Object.fromEntries(types.map(([table, columns]) => [table, Object.fromEntries(columns)]));
 }
 
 /**

@@ -24,13 +24,18 @@ export class OptionsError extends Error {
   readonly issues: readonly z.core.$ZodIssue[];
 
   constructor(issues: readonly z.core.$ZodIssue[]) {
-    const problems = issues.map(({ path, message }) => {
-      const key = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('');
-      return key === '' ? message : `${key.replace(/^\./, '')}: ${message}`;
-    });
+    const problems = issues.map(({ path, message }) =>
+      path.length === 0 ? message : `${keyOf(path)}: ${message}`,
+    );
     super(problems.join('; '));
     this.issues = issues;
   }
+}
+
+/** A path as users write it: `routes[0].match`. */
+export function keyOf(path: readonly PropertyKey[]): string {
+  const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`));
+  return steps.join('').replace(/^\./, '');
 }
 
 /** The parser of a module's options, which throws an OptionsError with all problems, and their schema. */

@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import { nearest } from '../../lib/nearest.ts';
+import { keyOf } from '../../lib/parse-options.ts';
 import { parseYamlText, YamlFault, type YamlText } from '../../lib/yaml.ts';
 import type { Column, TableDefinition } from '../definition.ts';
-import { table } from '../definitions/table.ts';
+import { table as tableOf } from '../definitions/table.ts';
 import {
   checkTable,
   type FileColumn,
@@ -102,7 +103,7 @@ function definitionOf({
   nested = [],
   ...rows
 }: FileTable): TableDefinition {
-  return table({
+  return tableOf({
     ...rows,
     description: description ?? `Learned from events ${rows.events.join(', ')}.`,
     ...(each === undefined ? {} : { each }),
@@ -135,12 +136,4 @@ function columnOf({ name, type, from, required, share, description, unit }: File
     ...(share === undefined ? {} : { share }),
     ...(unit === undefined ? {} : { unit }),
   };
-}
-
-/** `tables[0].columns[2].type` */
-function keyOf(path: readonly (string | number)[]): string {
-  return path.reduce<string>(
-    (key, step) => key + (typeof step === 'number' ? `[${step}]` : key === '' ? step : `.${step}`),
-    '',
-  );
 }
