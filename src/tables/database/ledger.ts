@@ -95,32 +95,24 @@ export function createPulls(table: string): string {
 /** Stands before the hash of a file of which the database has refused rows. */
 export const REFUSED = 'refused:';
 
-/** One load as the ledger has it. */
-export interface Load {
-  readonly load: number;
-  /** What the archive is known by. */
-  readonly archive: string;
-  readonly file: string;
-  readonly sha256: string;
-  /** Of the tables it was loaded into. */
-  readonly shape: string;
-  readonly records: number;
-  /** Sealed records that were opened, and how many keys had been destroyed by then. */
-  readonly sealed: number;
-  readonly destroyed: number;
-}
-
 /** The columns of a load, each with how a database's value is read. */
 const LOAD = {
   load: Number,
+  /** What the archive is known by. */
   archive: String,
   file: String,
   sha256: String,
+  /** Of the tables it was loaded into. */
   shape: String,
   records: Number,
+  /** Sealed records that were opened, and how many keys had been destroyed by then. */
   sealed: Number,
   destroyed: Number,
-} satisfies { readonly [Name in keyof Load]: (value: unknown) => Load[Name] };
+};
+
+/** One load as the ledger has it. */
+export type Load = { readonly [Name in keyof typeof LOAD]: ReturnType<(typeof LOAD)[Name]> };
+
 const LOAD_NAMES = Object.keys(LOAD) as (keyof Load)[];
 
 export async function readLoads(database: Database): Promise<Load[]> {

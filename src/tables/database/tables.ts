@@ -153,11 +153,8 @@ function nameEarlierRows(definition: TableDefinition, table: string): string {
 
 /** Documents before the tables nested in them. */
 function parentsFirst(entries: readonly TableEntry[]): TableEntry[] {
-  return [...entries.filter(isDocument), ...entries.filter((entry) => !isDocument(entry))];
-}
-
-function isDocument({ definition, document }: TableEntry): boolean {
-  return definition === document;
+  const rankOf = ({ definition, document }: TableEntry): number => (definition === document ? 0 : 1);
+  return entries.toSorted((a, b) => rankOf(a) - rankOf(b));
 }
 
 /** A hash of everything that decides about a table's rows. */
