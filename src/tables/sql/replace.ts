@@ -2,7 +2,7 @@ import { columnsOf, LOADED_AT, type Column, type TableDefinition } from '../defi
 import { type Dialect, firstRows, listColumns, rankOver } from './dialects/dialect.ts';
 import { arrivalOf, eventColumnsOf, keyOf, rowKeyOf, versionOf } from './identity.ts';
 
-type Words = Pick<Dialect, 'quote' | 'types' | 'deletes' | 'startOf' | 'rowId' | 'hashed'>;
+type Words = Pick<Dialect, 'quote' | 'types' | 'lacksUsing' | 'startOf' | 'rowId' | 'hashed'>;
 
 /** Staged rows that replace those of a table. */
 export interface Replacement {
@@ -85,14 +85,14 @@ function rankOf({ table, document }: Replacement, { quote }: Words): string | nu
 
 /** Statements that remove the rows that are also staged. */
 function deleteSame({ table, document, staged }: Replacement, words: Words): string[] {
-  const { quote, deletes, hashed } = words;
+  const { quote, lacksUsing, hashed } = words;
   const own = (name: string): string => `${quote(table.name)}.${quote(name)}`;
   const other = (name: string): string => `new_.${quote(name)}`;
   const remove = (conditions: readonly string[]): string => {
     const where = conditions.join('\n  AND ');
-    return deletes === 'using'
-      ? `DELETE FROM ${quote(table.name)}\nUSING ${staged} AS new_\nWHERE ${where}`
-      : `DELETE FROM ${quote(table.name)}\nWHERE EXISTS (\n  SELECT 1 FROM ${staged} AS new_\n  WHERE ${where}\n)`;
+    return lacksUsing === true
+      ? `DELETE FROM ${quote(table.name)}\nWHERE EXISTS (\n  SELECT 1 FROM ${staged} AS new_\n  WHERE ${where}\n)`
+      : `DELETE FROM ${quote(table.name)}\nUSING ${staged} AS new_\nWHERE ${where}`;
   };
   const event = eventColumnsOf(table);
   const statements: string[] = [];

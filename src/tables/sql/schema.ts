@@ -86,9 +86,9 @@ function sourceOf(place: string, { reads = 'parquet' }: Dialect, { format, repla
 
 function createTable(definition: TableDefinition, dialect: Dialect): string {
   const { storage, describedBy } = dialect;
-  const columns = listColumns(definition, (_, column) => {
-    return columnIn(definition, column, dialect, column.required === true ? ' NOT NULL' : '');
-  });
+  const columns = listColumns(definition, (_, column) =>
+    columnIn(column, dialect, column.required === true ? ' NOT NULL' : ''),
+  );
   const description = plainText(definition.description);
   const described = describedBy === undefined ? '' : `\n${describedBy.table(dialect.literal(description))}`;
   const made = `CREATE TABLE IF NOT EXISTS ${tableName(dialect, definition.name)} (\n${columns}\n)${storage(definition)}${described};`;
@@ -96,9 +96,9 @@ function createTable(definition: TableDefinition, dialect: Dialect): string {
 }
 
 /** A column with its type and, where the dialect has it there, its description. */
-function columnIn(definition: TableDefinition, column: Column, dialect: Dialect, required = ''): string {
+function columnIn(column: Column, dialect: Dialect, required = ''): string {
   const { quote, types, typeOf, describedBy, literal } = dialect;
-  const type = typeOf?.(column, definition) ?? types[column.type];
+  const type = typeOf?.(column) ?? types[column.type];
   const described = describedBy === undefined ? '' : ` ${describedBy.column(literal(descriptionOf(column)))}`;
   return `${quote(column.name)} ${type}${required}${described}`;
 }
@@ -126,7 +126,7 @@ export function addColumns(definition: TableDefinition, dialect: Dialect): strin
   // Without NOT NULL: existing rows have no value.
   return columnsOf(definition).map(
     (column) =>
-      `ALTER TABLE ${tableName(dialect, definition.name)} ADD COLUMN IF NOT EXISTS ${columnIn(definition, column, dialect)}`,
+      `ALTER TABLE ${tableName(dialect, definition.name)} ADD COLUMN IF NOT EXISTS ${columnIn(column, dialect)}`,
   );
 }
 

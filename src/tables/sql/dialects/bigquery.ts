@@ -19,7 +19,7 @@ export const bigquery: Dialect = {
     timestamp: 'TIMESTAMP',
     json: 'JSON',
   },
-  deletes: 'exists',
+  lacksUsing: true,
   comparesStructs: true,
   addsMissing: true,
   quote,

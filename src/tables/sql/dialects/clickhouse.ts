@@ -18,13 +18,11 @@ export const clickhouse: Dialect = {
     timestamp: `DateTime64(6, 'UTC')`,
     json: 'String',
   },
-  deletes: 'exists',
   addsMissing: true,
   quote,
   literal: escaped,
   describedBy: { column: (text) => `COMMENT ${text}`, table: (text) => `COMMENT ${text}` },
-  typeOf: ({ type, required }: Column) =>
-    required === true ? clickhouse.types[type] : `Nullable(${clickhouse.types[type]})`,
+  typeOf,
   location: (table) => `https://BUCKET.s3.amazonaws.com/${table}/`,
   // By month: each partition is at least a file, and years of days would be thousands.
   storage: (table) =>
@@ -47,6 +45,10 @@ export const clickhouse: Dialect = {
     ]);
   },
 };
+
+function typeOf({ type, required }: Column): string {
+  return required === true ? clickhouse.types[type] : `Nullable(${clickhouse.types[type]})`;
+}
 
 /** Statement that fails where versions before 26 would move dates before 1900 and after 2299 to these years, in silence. */
 function refuseMoved(table: TableDefinition, rows: string): string {
@@ -89,10 +91,7 @@ function deleteWhere(
 function rowsOf(table: TableDefinition, source: Source): string {
   const { format, compression } = source;
   const place = escaped(patternOf(source, '**/*'));
-  const columns = columnsOf(table).map(
-    (column) =>
-      `${quote(column.name)} ${clickhouse.typeOf?.(column, table) ?? clickhouse.types[column.type]}`,
-  );
+  const columns = columnsOf(table).map((column) => `${quote(column.name)} ${typeOf(column)}`);
   const [name, packed] =
     format === 'parquet' ? ['Parquet', 'none'] : ['JSONEachRow', compression === 'gzip' ? 'gz' : compression];
   const args = [place, `'${name}'`, escaped(columns.join(', ')), `'${packed === 'zstd' ? 'zst' : packed}'`];

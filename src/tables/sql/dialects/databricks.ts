@@ -21,7 +21,6 @@ export const databricks: Dialect = {
     timestamp: 'TIMESTAMP',
     json: 'STRING',
   },
-  deletes: 'exists',
   quote,
   literal: escaped,
   describedBy: { column: (text) => `COMMENT ${text}`, table: (text) => `COMMENT ${text}` },

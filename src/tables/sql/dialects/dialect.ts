@@ -9,8 +9,8 @@ export interface Dialect {
   /** Its name in headings. */
   readonly title: string;
   readonly types: Readonly<Record<ColumnType, string>>;
-  /** How rows are removed that are in another table too: `DELETE … USING`, or `WHERE EXISTS`. */
-  readonly deletes: 'using' | 'exists';
+  /** It has no `DELETE … USING` for rows that are in another table too, but `WHERE EXISTS`. */
+  readonly lacksUsing?: true;
   /** The warehouse's own id of a row, where it has one. */
   readonly rowId?: string;
   /** Format of files whose names do not say it. Default: Parquet. */
@@ -22,7 +22,7 @@ export interface Dialect {
   /** A text in quotes. */
   literal(text: string): string;
   /** Type of a column in the table, where `types` is not enough. */
-  typeOf?(column: Column, table: TableDefinition): string;
+  typeOf?(column: Column): string;
   /** Placeholder for the folder of the rows. */
   location(table: string): string;
   /** Clauses after the columns of a new table: how its rows are divided and sorted. */

@@ -20,7 +20,6 @@ export const duckdb: Dialect = {
     timestamp: 'TIMESTAMPTZ',
     json: 'JSON',
   },
-  deletes: 'using',
   rowId: 'rowid',
   addsMissing: true,
   quote: doubleQuoted,

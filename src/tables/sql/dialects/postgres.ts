@@ -27,7 +27,6 @@ export const postgres: Dialect = {
     timestamp: 'timestamptz',
     json: 'json',
   },
-  deletes: 'using',
   rowId: 'ctid',
   // It reads no Parquet.
   reads: 'ndjson',

@@ -17,7 +17,6 @@ export const redshift: Dialect = {
     timestamp: 'TIMESTAMPTZ',
     json: 'SUPER',
   },
-  deletes: 'using',
   quote: doubleQuoted,
   // Unlike in PostgreSQL, a backslash escapes the next character.
   literal: escaped,

@@ -18,8 +18,6 @@ const RESERVED = new Set(
 /** Other names are not quoted, because quoted names are case-sensitive in every query. */
 const quote = (name: string): string => (RESERVED.has(name) ? `"${name.toUpperCase()}"` : name);
 
-const COMPRESSION = { none: 'NONE', gzip: 'GZIP', zstd: 'ZSTD' } as const;
-
 export const snowflake: Dialect = {
   title: 'Snowflake',
   types: {
@@ -31,7 +29,6 @@ export const snowflake: Dialect = {
     timestamp: 'TIMESTAMP_TZ',
     json: 'VARIANT',
   },
-  deletes: 'using',
   addsMissing: true,
   quote,
   literal: escaped,
@@ -51,7 +48,7 @@ export const snowflake: Dialect = {
     const format = parquet
       ? 'TYPE = PARQUET USE_LOGICAL_TYPE = TRUE'
       : // Objects in `extra` may repeat a member.
-        `TYPE = JSON ALLOW_DUPLICATE = TRUE COMPRESSION = ${COMPRESSION[source.compression]}`;
+        `TYPE = JSON ALLOW_DUPLICATE = TRUE COMPRESSION = ${source.compression.toUpperCase()}`;
     return script([
       `ALTER SESSION SET TIMEZONE = 'UTC'`,
       `CREATE OR REPLACE TEMPORARY TABLE ${STAGED} LIKE ${quote(table.name)}`,
