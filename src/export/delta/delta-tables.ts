@@ -169,8 +169,8 @@ export class DeltaTables {
     if (metaData.partitionColumns.join() !== this.#partitionBy.join())
       throw changed(log, `it is partitioned by ${metaData.partitionColumns.join() || 'nothing'}`);
     try {
-      const { schema, changed: isChanged } = evolved(metaData.schemaString, wanted);
-      return isChanged ? [{ metaData: { ...metaData, schemaString: schema } }] : [];
+      const schemaString = evolved(metaData.schemaString, wanted);
+      return schemaString === null ? [] : [{ metaData: { ...metaData, schemaString } }];
     } catch (error) {
       if (!(error instanceof SchemaConflict)) throw error;
       throw new MillraceError('usage', `${log.url}: ${error.message}; export to another place`, {

@@ -41,11 +41,11 @@ function fieldOf({ name, type, required, description }: Column): Field {
 /** A column has another name or type in the table. */
 export class SchemaConflict extends Error {}
 
-/** The schema of an existing table with the new columns; old columns stay, and are null in new rows. @throws SchemaConflict */
-export function evolved(
-  present: string,
-  wanted: Struct,
-): { readonly schema: string; readonly changed: boolean } {
+/**
+ * The schema of an existing table with the new columns; old columns stay, and are null in new rows.
+ * @returns null when nothing changes @throws SchemaConflict
+ */
+export function evolved(present: string, wanted: Struct): string | null {
   const { fields } = JSON.parse(present) as Struct;
   const named = new Map(fields.map((field) => [field.name.toLowerCase(), field]));
   const kept = fields.map((field) => {
@@ -63,5 +63,5 @@ export function evolved(
     return [];
   });
   const changed = added.length > 0 || kept.some((field, at) => field !== fields[at]);
-  return { schema: JSON.stringify({ type: 'struct', fields: [...kept, ...added] }), changed };
+  return changed ? JSON.stringify({ type: 'struct', fields: [...kept, ...added] }) : null;
 }
