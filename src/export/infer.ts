@@ -86,14 +86,6 @@ const NOWHERE: RowTarget = { value: () => undefined, end: () => undefined };
 /** Decides which events have a table: by the type and, where the document is only a frame around rows, by its shape. */
 function coverageBy(tables: Tables): (type: string, body: Buffer) => boolean {
   const shapers = new Map<TableDefinition, Shaper>();
-  const shaperOf = (document: TableDefinition): Shaper => {
-    const names = (document.nested ?? []).map(({ table }) => table.name);
-    const targets = new Map(names.map((name) => [name, NOWHERE]));
-    return new Shaper(
-      { definition: document, document },
-      { tables: names, targets, onReject: () => undefined },
-    );
-  };
   const isOfShape = (document: TableDefinition, body: Buffer): boolean => {
     try {
       return getOrMake(shapers, document, () => shaperOf(document)).shapeBody(body);
@@ -104,4 +96,10 @@ function coverageBy(tables: Tables): (type: string, body: Buffer) => boolean {
   };
   return (type, body) =>
     tables.documentsOf(type).some((document) => document.ownRows !== false || isOfShape(document, body));
+}
+
+function shaperOf(document: TableDefinition): Shaper {
+  const tables = (document.nested ?? []).map(({ table }) => table.name);
+  const targets = new Map(tables.map((table) => [table, NOWHERE]));
+  return new Shaper({ definition: document, document }, { tables, targets, onReject: () => undefined });
 }
