@@ -5,6 +5,7 @@ import type { ObjectStore } from '../../core/storage.ts';
 import { isRecord } from '../../lib/is-record.ts';
 import type { Action } from './actions.ts';
 import { checkpointName, type Snapshot } from './snapshot.ts';
+import { ELEMENTS } from '../parquet/footer.ts';
 import { bufferOf, DECOMPRESS } from '../parquet/stored-pages.ts';
 
 /** The log that a checkpoint belongs to. */
@@ -18,18 +19,13 @@ const LAST = '_last_checkpoint';
 /** Removed files are listed for so long, for readers of older versions: a week. Milliseconds. */
 const TOMBSTONES = 7 * 86_400_000;
 
-const text = (name: string): SchemaElement[] => [
-  {
-    name,
-    type: 'BYTE_ARRAY',
-    repetition_type: 'OPTIONAL',
-    converted_type: 'UTF8',
-    logical_type: { type: 'STRING' },
-  },
-];
-const long = (name: string): SchemaElement[] => [{ name, type: 'INT64', repetition_type: 'OPTIONAL' }];
-const int = (name: string): SchemaElement[] => [{ name, type: 'INT32', repetition_type: 'OPTIONAL' }];
-const boolean = (name: string): SchemaElement[] => [{ name, type: 'BOOLEAN', repetition_type: 'OPTIONAL' }];
+const columnOf =
+  (type: Omit<SchemaElement, 'name'>) =>
+  (name: string): SchemaElement[] => [{ name, repetition_type: 'OPTIONAL', ...type }];
+const text = columnOf(ELEMENTS.text);
+const long = columnOf({ type: 'INT64' });
+const int = columnOf({ type: 'INT32' });
+const boolean = columnOf({ type: 'BOOLEAN' });
 
 const struct = (name: string, ...fields: SchemaElement[][]): SchemaElement[] => [
   { name, repetition_type: 'OPTIONAL', num_children: fields.length },

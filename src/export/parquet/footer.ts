@@ -23,7 +23,7 @@ export function footerOf(columns: readonly Column[], groups: readonly RowGroup[]
 }
 
 /** Column types in Parquet, as in the DDL of `millrace schema`. Times are microseconds in UTC; decimals have 38 digits, 18 after the point. */
-const ELEMENTS: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> = {
+export const ELEMENTS: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> = {
   text: { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } },
   integer: { type: 'INT64' },
   decimal: {
