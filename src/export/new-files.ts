@@ -8,6 +8,7 @@ import type { ObjectStore } from '../core/storage.ts';
 import { errorCode } from '../lib/durable.ts';
 import type { StorageSettings } from '../storage/fields.ts';
 import { openStore } from '../storage/open.ts';
+import { dayOf } from '../tables/sql/dialects/source.ts';
 import { linesInFolder } from './export-folder.ts';
 import { type ExportStep, standingIn } from './export-step.ts';
 import { linesInStore } from './export-store.ts';
@@ -138,13 +139,13 @@ async function areThere({ files, removes }: ExportStep, store: ObjectStore): Pro
 
 function madeBy({ step, files }: ExportStep): ChangedFile[] {
   return files.flatMap(({ file, table, rows, bytes, sha256 }) =>
-    isRows(file) ? { step, action: 'load', table, dt: dayOf(file), file, rows, bytes, sha256 } : [],
+    isRows(file) ? { step, action: 'load', table, dt: dayOf(dirname(file)), file, rows, bytes, sha256 } : [],
   );
 }
 
 function removedBy({ step, removes }: ExportStep): ChangedFile[] {
   return removes.flatMap((file) =>
-    isRows(file) ? { step, action: 'remove', table: tableOf(file), dt: dayOf(file), file } : [],
+    isRows(file) ? { step, action: 'remove', table: tableOf(file), dt: dayOf(dirname(file)), file } : [],
   );
 }
 
@@ -155,8 +156,4 @@ function isRows(file: string): boolean {
 
 function tableOf(file: string): string {
   return file.slice(0, file.indexOf('/'));
-}
-
-function dayOf(file: string): string | null {
-  return /\/dt=(\d{4}-\d{2}-\d{2})\//.exec(file)?.[1] ?? null;
 }

@@ -1,6 +1,7 @@
 import type { RecordEnvelope } from '../core/archive-record.ts';
 import { JsonFault, CLOSE_BRACE, COLON, COMMA, OPEN_BRACE, QUOTE, skipString } from '../lib/json-text.ts';
-import type { OnExtraField, TableFields } from '../tables/learned/field-sums.ts';
+import type { ShapesOptions } from '../tables/database/shapes.ts';
+import type { TableFields } from '../tables/learned/field-sums.ts';
 import type { RowPlan } from '../tables/shape/row-plan.ts';
 import type { RowReject } from '../tables/shape/reject.ts';
 import type { RowTarget } from '../tables/shape/write-rows.ts';
@@ -33,11 +34,8 @@ export interface RowTerms extends GatheredTerms {
   readonly partition: 'dt' | 'none';
 }
 
-export interface RowsHost {
+export interface RowsHost extends ShapesOptions {
   onReject(reject: ExportReject): void;
-  readonly onUnknown: OnExtraField;
-  /** Called for an event whose type has no table, or whose shape its table does not know. */
-  onWithoutTable(eventType: string): void;
 }
 
 /** A record of the archive, and its place there. */
