@@ -16,7 +16,6 @@ export abstract class RowFile {
   abstract relieve(): Promise<void>;
   /** Makes the file complete and durable, and closes it. Returns null when there were no rows, and so no file. */
   abstract finish(): Promise<{ bytes: number; sha256: string } | null>;
-  /** Removes the file. */
   protected abstract remove(): Promise<void>;
 
   /** Waits until nothing is being written. @throws its error */

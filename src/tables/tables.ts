@@ -147,7 +147,6 @@ export class Tables {
     return [name, ...nested.map(({ table }) => table.name)];
   }
 
-  /** The tables that are made of events. */
   ofEvents(): TableEntry[] {
     return [...this.values()].filter(({ definition }) => definition.events !== undefined);
   }

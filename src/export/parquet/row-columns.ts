@@ -8,7 +8,6 @@ export class RowColumns implements RowTarget {
   readonly #values: readonly (ColumnValues | null)[];
   /** Of each column, the index in `#values` of its values. */
   readonly #from: readonly number[];
-  /** Rows so far. */
   rows = 0;
   /** Bytes of their values as JSON, about as many as in memory. */
   held = 0;
@@ -42,7 +41,6 @@ export class RowColumns implements RowTarget {
     return this.#from.map((at) => own[at] as GatheredValues);
   }
 
-  /** Removes all rows. */
   clear(): void {
     for (const values of this.#values) values?.clear();
     this.rows = 0;

@@ -34,7 +34,6 @@ export interface Database {
 export interface GatheredRows extends RowTarget {
   readonly definition: TableDefinition;
   readonly rows: number;
-  /** Takes all rows so far. */
   take(): RowBatch;
 }
 
@@ -51,7 +50,6 @@ export class RowsRefused extends Error {}
 /** Additional column of every loaded table: the load of a row. */
 export const LOAD_COLUMN = '_load';
 
-/** Runs `work` in a transaction. */
 export async function inTransaction<T>(database: Database, work: () => Promise<T>): Promise<T> {
   try {
     await database.begin();

@@ -75,7 +75,6 @@ export class Shapes {
     });
   }
 
-  /** The rows of a batch. */
   shape(records: readonly LoadedRecord[]): ShapedRows {
     const gathered = this.#shapes.flatMap(({ rows }) =>
       rows.map((of) => ({ of, ends: new Uint32Array(records.length) })),

@@ -81,7 +81,6 @@ export class RowLines implements RowTarget {
     this.rows += rows;
   }
 
-  /** Takes the rows so far. */
   take(): { readonly definition: TableDefinition; readonly rows: number; readonly bytes: Buffer } {
     const { definition, rows } = this;
     return { definition, rows, bytes: this.swap(new ByteWriter()).view() };
