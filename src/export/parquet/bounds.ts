@@ -1,4 +1,5 @@
 import type { ColumnType } from '../../tables/definition.ts';
+import { WIDTHS } from './column-values.ts';
 
 interface Bounds {
   readonly min_value?: Uint8Array | bigint | number | boolean;
@@ -10,12 +11,10 @@ const LONGEST_BOUND = 64;
 /** First byte of U+10FFFF: the footer cannot find a shorter text that is greater. */
 const HIGHEST = 0xf4;
 
-/**
- * Copies of the least and the greatest of values as Parquet stores them.
- * @param width bytes of each; null when each has its length before it
- */
-export function boundsOf(type: ColumnType, width: number | null, plain: Buffer, count: number): Bounds {
+/** Copies of the least and the greatest of values as Parquet stores them. */
+export function boundsOf(type: ColumnType, plain: Buffer, count: number): Bounds {
   if (count === 0) return {};
+  const width = WIDTHS[type] ?? null;
   let least = 0;
   let greatest = 0;
   for (let at = 0, i = 0; i < count; i += 1) {

@@ -5,7 +5,7 @@ import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js';
 import { asBuffer } from '../../lib/byte-writer.ts';
 import type { ColumnType } from '../../tables/definition.ts';
 import { boundsOf } from './bounds.ts';
-import { type GatheredValues, WIDTHS } from './column-values.ts';
+import type { GatheredValues } from './column-values.ts';
 
 const TINY = 128;
 
@@ -159,6 +159,6 @@ function statisticsOf(
   { plain, entries, count, indexes, present }: GatheredValues,
 ): Statistics | null {
   if (type === 'decimal' || type === 'json') return null;
-  const bounds = boundsOf(type, WIDTHS[type] ?? null, asBuffer(plain), indexes === null ? count : entries);
+  const bounds = boundsOf(type, asBuffer(plain), indexes === null ? count : entries);
   return { null_count: BigInt(present.length - count), ...bounds };
 }

@@ -106,7 +106,8 @@ export class ColumnValues {
   #addIndex(bytes: Uint8Array, from: number, to: number): boolean {
     const end = Math.abs(to);
     const count = this.#count;
-    if (end - from > LONGEST_ENTRY || (isLook(count) && !this.#isWorthIt())) {
+    const isLook = count === FIRST_LOOK || count % LOOK === LOOK - 1;
+    if (end - from > LONGEST_ENTRY || (isLook && !this.#isWorthIt())) {
       this.#toPlain();
       return false;
     }
@@ -159,10 +160,6 @@ export class ColumnValues {
     const length = Math.max(rows + 1, this.#present.length * 2);
     this.#present = new Uint8Array(this.#present.buffer.transfer(length));
   }
-}
-
-function isLook(count: number): boolean {
-  return count === FIRST_LOOK || count % LOOK === LOOK - 1;
 }
 
 /** True when a dictionary is smaller. @param bytes of the different values */

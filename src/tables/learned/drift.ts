@@ -82,7 +82,9 @@ function goneOf(
   filled: ReadonlyMap<string, number>,
   earlier: Pick<TableFields, 'rows' | 'filled'> | undefined,
 ): { column: string; from: Column['from']; share: number }[] {
-  return columns.filter(isRead).flatMap(({ name, from, share: learned }) => {
+  return columns.flatMap(({ name, from, share: learned }) => {
+    // Of the columns that read the document.
+    if (typeof from !== 'string' || from === '') return [];
     const share =
       earlier === undefined || earlier.rows === 0
         ? (learned ?? 0)
@@ -90,11 +92,6 @@ function goneOf(
     if ((filled.get(name) ?? 0) > 0 || share * rows < EXPECTED) return [];
     return [{ column: name, from, share: Math.round(share * 1000) / 1000 }];
   });
-}
-
-/** True for a column that reads the document. */
-function isRead({ from }: Column): boolean {
-  return typeof from === 'string' && from !== '';
 }
 
 function countOf({ found }: ExtraField): number {

@@ -153,7 +153,7 @@ export class Fields {
       next = field.fields?.spread(next + 1) ?? next + 1;
     }
     const members = [...this.#members.values()];
-    const hashes = members.map(({ name }) => hashOf(name));
+    const hashes = members.map(({ name }) => Buffer.from(name).reduce(hashByte, 0));
     let size = 8;
     while (new Set(hashes.map((hash) => hash & (size - 1))).size < members.length) size *= 2;
     const byHash = Array.from<Field | undefined>({ length: size }).fill(undefined);
@@ -166,10 +166,6 @@ export class Fields {
 
 export function hashByte(hash: number, byte: number): number {
   return (Math.imul(hash, 31) + byte) | 0;
-}
-
-function hashOf(name: string): number {
-  return Buffer.from(name).reduce(hashByte, 0);
 }
 
 export function pathOf(path: string, name: string): string {

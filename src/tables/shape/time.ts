@@ -2,11 +2,6 @@ import { copyText } from '../../lib/json-compact.ts';
 import { COLON, MINUS, PLUS, POINT, QUOTE, ZERO } from '../../lib/json-text.ts';
 
 /** Seconds since the epoch, and microseconds behind them. */
-interface Instant {
-  readonly seconds: number;
-  readonly micros: number;
-}
-
 const found = { seconds: 0, micros: 0 };
 
 /**
@@ -14,7 +9,7 @@ const found = { seconds: 0, micros: 0 };
  * cut off, never rounded.
  * @returns valid until the next call
  */
-export function instantOf(bytes: Uint8Array, from: number, to: number): Instant {
+export function instantOf(bytes: Uint8Array, from: number, to: number): Readonly<typeof found> {
   let seconds = dayOf(bytes, from) * 86_400;
   let micros = 0;
   if (to - from > 10) {
