@@ -4,7 +4,7 @@ import { getOrMake } from '../lib/get-or-make.ts';
 import { JsonFault } from '../lib/json-text.ts';
 import { Inference, type InferenceOptions, type Inferred } from '../tables/learned/infer/infer.ts';
 import type { Tables } from '../tables/tables.ts';
-import { memberOf } from '../tables/documents.ts';
+import { memberIfJson } from '../tables/documents.ts';
 import type { ExportOptions } from './options.ts';
 import { isErased } from './source-bytes.ts';
 import type { TableDefinition } from '../tables/definition.ts';
@@ -64,21 +64,11 @@ export async function inferTables(options: InferOptions): Promise<InferSummary> 
       if (!options.all && hasTable(type, item.body)) {
         counts.covered += 1;
         if (taken.size < MOST_TYPES) taken.add(type);
-      } else inference.add(type, () => dataOf(item.body));
+      } else inference.add(type, () => memberIfJson(item.body, 'data'));
     }
   }
   const isTaken = (beginning: string): boolean => [...taken].some((type) => type.startsWith(beginning));
   return { ...inference.finish(isTaken), ...counts };
-}
-
-/** The event's data; null when the body has none, or is not JSON. */
-function dataOf(body: Buffer): Buffer | null {
-  try {
-    return memberOf(body, 'data');
-  } catch (error) {
-    if (!(error instanceof JsonFault)) throw error;
-    return null;
-  }
 }
 
 const NOWHERE: RowTarget = { value: () => undefined, end: () => undefined };

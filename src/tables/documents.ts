@@ -28,6 +28,16 @@ export function memberOf(bytes: Buffer, name: string): Buffer | null {
   return found;
 }
 
+/** As `memberOf`; null also when the bytes are not JSON up to there. */
+export function memberIfJson(bytes: Buffer, name: string): Buffer | null {
+  try {
+    return memberOf(bytes, name);
+  } catch (error) {
+    if (!(error instanceof JsonFault)) throw error;
+    return null;
+  }
+}
+
 /** @param plain the name in quotes, without escapes */
 function isName(key: Buffer, plain: Buffer): boolean {
   if (!key.includes(BACKSLASH)) return key.equals(plain);

@@ -1,7 +1,7 @@
 import { ByteWriter } from '../../lib/byte-writer.ts';
-import { JsonFault, OPEN_BRACE } from '../../lib/json-text.ts';
+import { OPEN_BRACE } from '../../lib/json-text.ts';
 import { columnsOf } from '../definition.ts';
-import { memberOf } from '../documents.ts';
+import { memberIfJson } from '../documents.ts';
 import type { TableFields } from '../learned/field-sums.ts';
 import { readColumn } from '../shape/column-types.ts';
 import type { RowReject } from '../shape/reject.ts';
@@ -180,13 +180,8 @@ export function checkGiven(
 
 /** The object under this member of an object without an id; otherwise the object itself. */
 function insideFrame(object: Buffer, member: string): Buffer {
-  try {
-    const inner = memberOf(object, 'id') === null ? memberOf(object, member) : null;
-    return inner?.[0] === OPEN_BRACE ? inner : object;
-  } catch (error) {
-    if (!(error instanceof JsonFault)) throw error;
-    return object;
-  }
+  const inner = memberIfJson(object, 'id') === null ? memberIfJson(object, member) : null;
+  return inner?.[0] === OPEN_BRACE ? inner : object;
 }
 
 function entryOf(tables: readonly string[], known: Tables): TableEntry {
