@@ -75,9 +75,7 @@ export class ExportStore extends ExportTarget {
   /** Removes files of a step that another machine has finished and replaced while this one was suspended. @throws MillraceError folder_in_use then */
   async #clearReplaced(files: readonly WrittenFile[], signal: AbortSignal): Promise<void> {
     if ((await this.store.head(keyOf(this.#lines), signal)) === null) return;
-    const later: string[] = [];
-    let number = 0;
-    for await (const line of linesInStore(this.store)) if ((number += 1) > this.#lines) later.push(line);
+    const later = (await Array.fromAsync(linesInStore(this.store))).slice(this.#lines);
     const removed = new Set(later.flatMap((line) => exportStep.parse(JSON.parse(line)).removes));
     const own = files.map(({ file }) => file).filter((file) => removed.has(file));
     await removePermanently(this.store, own, signal);

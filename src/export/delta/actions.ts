@@ -88,11 +88,7 @@ export function parseCommit(text: string): Action[] {
 }
 
 /** The line that removes a data file from the table, now. */
-export function removalOf({
-  path,
-  partitionValues,
-  size,
-}: Pick<AddFile, 'path' | 'partitionValues' | 'size'>): Action {
+export function removalOf({ path, partitionValues, size }: AddFile): Action {
   const deletionTimestamp = Date.now();
   return {
     remove: { path, deletionTimestamp, dataChange: true, extendedFileMetadata: true, partitionValues, size },

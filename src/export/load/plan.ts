@@ -46,10 +46,8 @@ export function planLoad(
     for (const source of present.flatMap((one) => inPieces(one, isKnown))) {
       const earlier = known.get(`${id} ${source.file}`) ?? [];
       known.delete(`${id} ${source.file}`);
-      const [only] = earlier;
-      const isSame =
-        earlier.length === 1 && only !== undefined && isCurrent(only, source, shape, isRetry, opener);
-      if (isSame) before += 1;
+      const isSame = earlier.every((load) => isCurrent(load, source, shape, isRetry, opener));
+      if (isSame && earlier.length === 1) before += 1;
       else files.push({ archive: id, source, replaces: earlier.map(({ load }) => load) });
     }
     for (const { archive, file, load } of [...known.values()].flat()) {

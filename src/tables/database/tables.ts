@@ -92,11 +92,10 @@ export function shapeOfAll(entries: readonly TableEntry[]): string {
 
 /** Files would be loaded again without the values of columns that are not wanted. @throws MillraceError usage */
 function refuseLess(definition: TableDefinition, present: readonly { readonly name: string }[]): void {
-  if (definition.only === undefined) return;
-  const dropped = new Set(allColumnsOf(definition).map(({ name }) => name)).difference(
-    new Set(definition.only),
-  );
-  const lost = present.filter(({ name }) => dropped.has(name)).map(({ name }) => name);
+  const { only } = definition;
+  if (only === undefined) return;
+  const known = new Set(allColumnsOf(definition).map(({ name }) => name));
+  const lost = present.map(({ name }) => name).filter((name) => known.has(name) && !only.includes(name));
   if (lost.length === 0) return;
   throw new MillraceError(
     'usage',
@@ -153,8 +152,9 @@ function nameEarlierRows(definition: TableDefinition, table: string): string {
 
 /** Documents before the tables nested in them. */
 function parentsFirst(entries: readonly TableEntry[]): TableEntry[] {
-  const rankOf = ({ definition, document }: TableEntry): number => (definition === document ? 0 : 1);
-  return entries.toSorted((a, b) => rankOf(a) - rankOf(b));
+  return [true, false].flatMap((isFirst) =>
+    entries.filter(({ definition, document }) => (definition === document) === isFirst),
+  );
 }
 
 /** A hash of everything that decides about a table's rows. */
