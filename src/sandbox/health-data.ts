@@ -47,11 +47,7 @@ export class HealthData {
   *summaries(resource: string, user: User, range: Range): Generator<Json> {
     const items =
       resource === 'meal'
-        ? (madeUpMeals(this.#options, {
-            user: user.id,
-            providers: user.sources,
-            ...range,
-          }) as Generator<Json>)
+        ? madeUpMeals(this.#options, user, range)
         : madeUpSummaries(this.#options, resource, user, range, this.isCorrected);
     for (const item of items) {
       const { provider, slug } = Object(item['source']) as { provider?: string; slug?: string };

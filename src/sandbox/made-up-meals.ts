@@ -1,37 +1,29 @@
-import { DAY_MS, dayOf, stamp } from './made-up-health.ts';
+import {
+  DAY_MS,
+  dayOf,
+  stamp,
+  type HealthPlan,
+  type Json,
+  type Range,
+  type Subject,
+} from './made-up-health.ts';
 import { pick, randomOf, uuidOf, type Name } from './seeded.ts';
 
-/** Parameters of the made-up meals. */
-export interface MealPlan {
-  readonly seed: Name;
-  /** Start of the data, milliseconds since the epoch; a UTC midnight. */
-  readonly sinceMs: number;
-  readonly days: number;
-  readonly mealsPerDay: number;
-}
-
-interface MealQuery {
-  readonly user: string;
-  /** They take turns as the source of a meal. */
-  readonly providers: readonly string[];
-  /** Inclusive bounds, milliseconds since the epoch. */
-  readonly startMs: number;
-  readonly endMs: number;
-  readonly provider?: string | undefined;
-}
-
-/** Meals in order of time, one by one: a range can be larger than memory. */
-export function* madeUpMeals(plan: MealPlan, query: MealQuery): Generator<object> {
-  const { sinceMs, days, mealsPerDay } = plan;
-  const first = Math.max(0, Math.floor((query.startMs - sinceMs) / DAY_MS));
-  const last = Math.min(days - 1, Math.floor((query.endMs - sinceMs) / DAY_MS));
+/** Meals in order of time, one by one: a range can be larger than memory. The sources of the user take turns. */
+export function* madeUpMeals(
+  { seed, sinceMs, days, mealsPerDay }: Omit<HealthPlan, 'samplesPerDay'> & { readonly mealsPerDay: number },
+  { id, sources }: Pick<Subject, 'id' | 'sources'>,
+  { startMs, endMs, provider: only }: Range,
+): Generator<Json> {
+  const first = Math.max(0, Math.floor((startMs - sinceMs) / DAY_MS));
+  const last = Math.min(days - 1, Math.floor((endMs - sinceMs) / DAY_MS));
   for (let day = first; day <= last; day += 1) {
     for (let n = 0; n < mealsPerDay; n += 1) {
       const at = sinceMs + day * DAY_MS + timeOfDay(n, mealsPerDay);
-      if (at < query.startMs || at > query.endMs) continue;
-      const provider = query.providers[(day + n) % query.providers.length];
-      if (provider === undefined || (query.provider !== undefined && query.provider !== provider)) continue;
-      yield meal(plan.seed, query.user, provider, day, n, at);
+      if (at < startMs || at > endMs) continue;
+      const provider = sources[(day + n) % sources.length];
+      if (provider === undefined || (only ?? provider) !== provider) continue;
+      yield meal(seed, id, provider, day, n, at);
     }
   }
 }
@@ -41,7 +33,7 @@ function timeOfDay(n: number, mealsPerDay: number): number {
   return Math.floor((7 + (14 * (n + 0.5)) / mealsPerDay) * 3600) * 1000;
 }
 
-function meal(seed: Name, user: string, provider: string, day: number, n: number, at: number): object {
+function meal(seed: Name, user: string, provider: string, day: number, n: number, at: number): Json {
   const random = randomOf(seed, user, day, n);
   // Some were corrected later.
   const corrected = random() < 0.1 ? DAY_MS : 0;

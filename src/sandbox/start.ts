@@ -116,10 +116,10 @@ function sendDaily(world: World): void {
 
 function emitMeal({ options, events }: World, user: User, round: number): void {
   const day = options.sinceMs + (round % Math.max(1, options.days)) * DAY_MS;
-  const query = { user: user.id, providers: user.sources, startMs: day, endMs: day + 86_399_999 };
+  const range = { startMs: day, endMs: day + DAY_MS - 1 };
   // A connection that is gone sends nothing.
   const [meal] = user.connections.flatMap(({ provider }) => [
-    ...madeUpMeals(options, { ...query, provider }),
+    ...madeUpMeals(options, user, { ...range, provider }),
   ]);
   if (meal !== undefined) events.emit(user, 'daily.data.meal.created', meal);
 }

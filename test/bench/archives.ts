@@ -5,7 +5,7 @@ import { gzip } from 'node:zlib';
 import { formatRecords } from '../../src/core/archive-record.ts';
 import type { Event } from '../../src/core/event.ts';
 import { MADE_UP_TEAM, newDeliveryId } from '../../src/sandbox/made-up-events.ts';
-import { madeUpMeals, type MealPlan } from '../../src/sandbox/made-up-meals.ts';
+import { madeUpMeals } from '../../src/sandbox/made-up-meals.ts';
 
 const DAY_MS = 86_400_000;
 /** The level at which the files sink writes. */
@@ -56,12 +56,12 @@ const BATCH = 2000;
 
 /** Meals of one user after another, five a day for so many days: the same on every run. */
 export function* everyMeal(days: number): Generator<{ readonly user: string; readonly meal: object }> {
-  const plan: MealPlan = { seed: 7, sinceMs: Date.UTC(2016, 0, 1), days, mealsPerDay: 5 };
+  const plan = { seed: 7, sinceMs: Date.UTC(2016, 0, 1), days, mealsPerDay: 5 };
   const span = { startMs: plan.sinceMs, endMs: plan.sinceMs + days * DAY_MS };
   for (let n = 0; ; n += 1) {
     const user = `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
-    const query = { user, providers: ['made_up_one', 'made_up_two'], ...span };
-    for (const meal of madeUpMeals(plan, query)) yield { user, meal };
+    const subject = { id: user, sources: ['made_up_one', 'made_up_two'] };
+    for (const meal of madeUpMeals(plan, subject, span)) yield { user, meal };
   }
 }
 
