@@ -1,5 +1,4 @@
 import type { Logger } from 'pino';
-import type { Tracing } from '../core/tracing.ts';
 import type { SqliteJournal } from '../journal/sqlite-journal.ts';
 import { orAborted } from '../lib/abort.ts';
 import type { Parts, Started } from '../lib/parts.ts';
@@ -16,7 +15,9 @@ import type { Base } from './system.ts';
 
 /** The store of events, and the parts that will deliver them. */
 export async function startStore(base: Base, parts: Parts) {
-  const tracing = await parts.start('traces', () => startTraces(base));
+  const tracing = await parts.start('traces', () =>
+    openTraces((detail, message) => base.log.warn(detail, message)),
+  );
   let made: DeliveryParts | null = null;
   const stored = await parts.start('store', () => openStore(base, () => made));
   const delivering = await parts.start('delivery', () => makeDelivery(base, stored, tracing));
@@ -52,11 +53,6 @@ export async function startAll(base: Base, parts: Parts) {
   await parts.start('due erasures', () => startErasures(base, erasures));
   // `adminUrl` is null without an admin listener, `url` empty where no deliveries come in.
   return { delivery: delivering.delivery, operations: status.operations, adminUrl, url };
-}
-
-async function startTraces({ log }: Base): Promise<Started<Tracing | undefined>> {
-  const { tracing, stop } = await openTraces((detail, message) => log.warn(detail, message));
-  return { made: tracing ?? undefined, stop };
 }
 
 /** Starts before events come in, and stops when all of them have an entry in the log. */

@@ -3,14 +3,8 @@ import { diag, DiagLogLevel, ProxyTracerProvider, trace } from '@opentelemetry/a
 import { messageOf } from '../../core/errors.ts';
 import type { Tracing } from '../../core/tracing.ts';
 import { installCommand } from '../../lib/installed.ts';
+import type { Started } from '../../lib/parts.ts';
 import { tracingWith } from './tracing.ts';
-
-export interface Traces {
-  /** Null without a collector. */
-  readonly tracing: Tracing | null;
-  /** Exports the last spans, within two seconds. */
-  stop(): Promise<void>;
-}
 
 type Warn = (detail: object, message: string) => void;
 
@@ -24,15 +18,15 @@ const PACKAGES = [
 ];
 const STOP_WITHIN_MS = 2000;
 const WARN_EVERY_MS = 60_000;
-const NONE: Traces = { tracing: null, stop: () => Promise.resolve() };
+const NONE = { made: undefined };
 
 /**
  * Traces for the SDK that the process was started with (`node --import ./otel.js …`), else for the collector that the environment
- * names, by OTLP. Problems are only warnings.
+ * names, by OTLP; undefined without either. Problems are only warnings. `stop` exports the last spans, within two seconds.
  * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
  */
-export async function openTraces(warn: Warn): Promise<Traces> {
-  if (isSdkRegistered()) return { ...NONE, tracing: tracingWith(trace.getTracer('millrace')) };
+export async function openTraces(warn: Warn): Promise<Started<Tracing | undefined>> {
+  if (isSdkRegistered()) return { made: tracingWith(trace.getTracer('millrace')) };
   const { env } = process;
   const endpoint = ENDPOINTS.find((name) => (env[name] ?? '').trim() !== '');
   if (endpoint === undefined || isOff(env)) return NONE;
@@ -45,7 +39,7 @@ export async function openTraces(warn: Warn): Promise<Traces> {
     logFaults(warn);
     const provider = await loadProvider();
     return {
-      tracing: tracingWith(provider.getTracer('millrace')),
+      made: tracingWith(provider.getTracer('millrace')),
       stop: async () => {
         // The SDK has reported a failed last export.
         const stopped = provider.shutdown().catch(() => undefined);

@@ -107,7 +107,7 @@ const traced = (parent: string | null) => ({
 const warnings: object[] = [];
 const warn = (detail: object): void => void warnings.push(detail);
 async function tracing(): Promise<Tracing> {
-  return (await openTraces(warn)).tracing ?? expect.fail('nothing collects');
+  return (await openTraces(warn)).made ?? expect.fail('nothing collects');
 }
 
 function setEnvironment(env: Readonly<Record<string, string>>): void {
@@ -128,7 +128,7 @@ describe('spans', () => {
     ['sent elsewhere', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1', OTEL_TRACES_EXPORTER: 'none' }],
   ])('%s: there are none, and nothing to ask', async (_name, env) => {
     setEnvironment(env);
-    expect((await openTraces(warn)).tracing).toBeNull();
+    expect((await openTraces(warn)).made).toBeUndefined();
     expect(warnings).toEqual([]);
   });
 
@@ -139,7 +139,7 @@ describe('spans', () => {
     ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'http/json'],
   ])('%s=%s is warned of by its name, and nothing is exported', async (variable, value) => {
     setEnvironment({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318', [variable]: value });
-    expect((await openTraces(warn)).tracing).toBeNull();
+    expect((await openTraces(warn)).made).toBeUndefined();
     expect(warnings).toMatchObject([{ variable }]);
     expect(JSON.stringify(warnings)).not.toContain('token-of-acme');
   });
