@@ -2,7 +2,6 @@ import type { SystemStatus } from '../../core/operations.ts';
 import type { SinkTrouble } from '../../core/sink.ts';
 import {
   define,
-  distributions,
   flat,
   nested,
   ofReceipts,
@@ -64,12 +63,7 @@ const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
     'Accepted events that the schema memory looked at, and that it only counted because there were too many at once.',
     ['looked'],
     ({ schema }) =>
-      schema === null
-        ? []
-        : [
-            { labels: { looked: 'yes' }, value: schema.looked },
-            { labels: { looked: 'no' }, value: schema.passed },
-          ],
+      schema === null ? [] : flat(Object.entries({ yes: schema.looked, no: schema.passed }), 'looked'),
   ),
   millrace_schema_fields: gauge('Fields in the schema memory.', ({ schema }) => schema?.fields ?? 0),
   millrace_schema_full: gauge(
@@ -201,10 +195,10 @@ const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
   millrace_delivery_seconds: histogram(
     'Time from the receipt of an event to its confirmation by the sink; without replayed events.',
     ['sink'],
-    ({ meter }) => distributions(meter.delivering),
+    ({ meter }) => flat(meter.delivering, 'sink'),
   ),
   millrace_send_seconds: histogram('Time to send one batch to the sink.', ['sink'], ({ meter }) =>
-    distributions(meter.sending),
+    flat(meter.sending, 'sink'),
   ),
 
   millrace_receipts_entries: receiptsGauge(
@@ -241,10 +235,10 @@ const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
   millrace_quarantine_events: gauge('Events in quarantine now.', ({ status }) => status.journal.quarantined),
   millrace_dead_letter_events: gauge('Dead letters now.', ({ status }) => status.journal.deadLetters),
 
-  millrace_reloads_total: counter('Reloads of the config by result.', ['result'], ({ meter }) => [
-    { labels: { result: 'succeeded' }, value: meter.reloads.succeeded },
-    { labels: { result: 'failed' }, value: meter.reloads.failed },
-  ]),
+  millrace_reloads_total: counter('Reloads of the config by result.', ['result'], ({ meter }) => {
+    const { succeeded, failed } = meter.reloads;
+    return flat(Object.entries({ succeeded, failed }), 'result');
+  }),
   millrace_config_in_force: gauge(
     '1 when the config file as last read is in force; 0 when it could not be used and the previous one is still in force.',
     ({ meter }) => +(meter.reloads.error === null),

@@ -3,13 +3,6 @@ import { METRICS } from './catalogue.ts';
 import type { MetricDefinition, MetricState, Sample } from './definition.ts';
 import type { Distribution } from './meter.ts';
 
-/** One sample for the client's registry. */
-interface Value {
-  readonly metricName?: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
-}
-
 /**
  * Writes our metrics with the Prometheus client, and its metrics of the process. Ours are read from plain counters when they are
  * asked for: the client's own counters would be too slow for each event.
@@ -48,7 +41,8 @@ function metricsOfProcess(): readonly Metric[] {
   return ofProcess;
 }
 
-function valuesOf({ name, read }: MetricDefinition, state: MetricState): Value[] {
+/** Samples for the client's registry. */
+function valuesOf({ name, read }: MetricDefinition, state: MetricState) {
   const found = read(state);
   const samples =
     typeof found === 'object' && Symbol.iterator in found ? found : [{ labels: {}, value: found }];
@@ -58,7 +52,7 @@ function valuesOf({ name, read }: MetricDefinition, state: MetricState): Value[]
 }
 
 /** Buckets count everything up to their bound. */
-function bucketsOf(name: string, labels: Sample['labels'], distribution: Distribution): Value[] {
+function bucketsOf(name: string, labels: Sample['labels'], distribution: Distribution) {
   const { bounds, counts, count, sum } = distribution;
   let upTo = 0;
   const buckets = bounds.map((bound, at) => {

@@ -61,7 +61,7 @@ function startSpans(tracer: Tracer, sink: string, batch: readonly Attempt[]): Re
   let first: Span | null = null;
   for (const item of batch) {
     const parent = item.event.handling.trace;
-    if (parent === undefined || !isSampled(parent)) continue;
+    if (parent === undefined || (flagsOf(parent.traceparent) & SAMPLED) === 0) continue;
     const attributes = {
       'millrace.sink': sink,
       'millrace.attempt': item.attempts,
@@ -85,9 +85,7 @@ function note(span: Span | undefined, result: SendResult | undefined): void {
   if (result.status === 'refused') span.setStatus({ code: SpanStatusCode.ERROR, message: result.code });
 }
 
-function isSampled({ traceparent }: TraceContext): boolean {
-  return (flagsOf(traceparent) & 1) === 1;
-}
+const SAMPLED = 1;
 
 function flagsOf(traceparent: string): number {
   return Number.parseInt(traceparent.slice(53, 55), 16);
