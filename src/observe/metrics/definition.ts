@@ -1,7 +1,7 @@
 import type { ConnectionCounts, ReceiptsStatus, SystemStatus } from '../../core/operations.ts';
 import type { NotedHead } from '../../core/proof.ts';
 import type { Route } from '../../core/route.ts';
-import type { SchemaFigures } from '../schema/watch.ts';
+import type { SchemaWatch } from '../schema/watch.ts';
 import type { Distribution, Meter } from './meter.ts';
 
 /** The state that metrics are read from. */
@@ -20,7 +20,7 @@ export interface MetricState {
   readonly version: string;
   readonly acknowledge: string;
   /** Null without a schema memory. */
-  readonly schema: SchemaFigures | null;
+  readonly schema: SchemaWatch['figures'] | null;
   /** Heads of the manifests of files sinks. */
   readonly archives: readonly (NotedHead & { readonly sink: string })[];
 }
@@ -73,7 +73,10 @@ export function ofSinks<T extends { readonly sink: string }>(
   };
 }
 
-export function* flat(counts: Iterable<[string, number]>, label: string): Generator<Sample> {
+export function* flat(
+  counts: Iterable<readonly [string, Sample['value']]>,
+  label: string,
+): Generator<Sample> {
   for (const [name, value] of counts) yield { labels: { [label]: name }, value };
 }
 
@@ -84,8 +87,4 @@ export function* nested(
 ): Generator<Sample> {
   for (const [key, tally] of counts)
     for (const [name, value] of tally) yield { labels: { [outer]: key, [inner]: name }, value };
-}
-
-export function* distributions(bySink: ReadonlyMap<string, Distribution>): Generator<Sample> {
-  for (const [sink, value] of bySink) yield { labels: { sink }, value };
 }

@@ -19,7 +19,6 @@ export interface KindChange {
 
 export interface TypeDrift {
   readonly type: string;
-
   readonly is: 'new' | 'gone' | 'changed';
   readonly first_seen: string | null;
   readonly last_seen: string | null;

@@ -6,16 +6,14 @@ import { SeenField, type Kind } from '../../tables/learned/infer/seen-field.ts';
 import { walk } from './walk.ts';
 
 /** Limits of the memory: some megabytes. */
-export interface Bounds {
-  readonly types: number;
+const BOUNDS = {
+  types: 500,
   /** Fields of one type, and of all types. */
-  readonly fieldsOfType: number;
-  readonly fields: number;
+  fieldsOfType: 1000,
+  fields: 20_000,
   /** Fields whose names may be data, which are counted apart until that is known. */
-  readonly doubts: number;
-}
-
-const BOUNDS: Bounds = { types: 500, fieldsOfType: 1000, fields: 20_000, doubts: 10_000 };
+  doubts: 10_000,
+};
 /** Bytes of a document that are looked at. */
 const MOST_BYTES = 1024 * 1024;
 
@@ -52,17 +50,17 @@ type LookedAt = Pick<Event, 'type' | 'team' | 'user' | 'clientUser' | 'receivedA
 /** Fields, kinds and counts by event type. */
 export class SchemaMemory {
   readonly types = new Map<string, TypeMemory>();
-  readonly #bounds: Bounds;
+  readonly #bounds: typeof BOUNDS;
   readonly #onFirst: (first: FirstSeen) => void;
   /** By the type as it was sent, which saves the check of its parts. */
   readonly #byName = new Map<string, TypeMemory>();
   fields = 0;
   /** There were more types than are remembered. */
   isFull = false;
-  /** Doubtful fields since they were last forgotten; see `Bounds`. */
+  /** Doubtful fields since they were last forgotten; see `BOUNDS`. */
   #doubts = 0;
 
-  constructor(onFirst: (first: FirstSeen) => void = () => undefined, bounds: Partial<Bounds> = {}) {
+  constructor(onFirst: (first: FirstSeen) => void = () => undefined, bounds: Partial<typeof BOUNDS> = {}) {
     this.#onFirst = onFirst;
     this.#bounds = { ...BOUNDS, ...bounds };
   }
