@@ -4,16 +4,12 @@ import type { RequestHandler, Response } from 'express';
 import { messageOf } from '../../core/errors.ts';
 import type { Operations } from '../../core/operations.ts';
 import { type TailLine, type TailNotice, type TailRequest, tailRequestSchema } from '../../core/tail.ts';
+import type { Meter } from '../metrics/meter.ts';
 import type { RecentEvent, RecentEvents } from '../metrics/recent.ts';
-import { isWanted, type Tail, type TailEntry, Watcher } from '../metrics/tail.ts';
+import { isWanted, type TailEntry, Watcher } from '../metrics/tail.ts';
 import type { Audit } from './audit.ts';
 import { whoOf } from './guard.ts';
 import { parseAs, sendProblem } from './problem.ts';
-
-export interface TailSource {
-  readonly tail: Tail;
-  readonly recent: RecentEvents;
-}
 
 type Read = Operations['listEvents'];
 
@@ -30,7 +26,11 @@ const HEARTBEAT_MS = 10_000;
  * end up in logs.
  * @param read reads events from the journal, for --since with bodies; the audit log notes them here
  */
-export function tailApi({ tail, recent }: TailSource, audit: Audit, read: Read): RequestHandler {
+export function tailApi(
+  { tail, recent }: Pick<Meter, 'tail' | 'recent'>,
+  audit: Audit,
+  read: Read,
+): RequestHandler {
   return async (request, response) => {
     const wanted = parseAs(tailRequestSchema, request.body);
     if (wanted.bodies && whoOf(response) === 'console')
@@ -50,7 +50,7 @@ export function tailApi({ tail, recent }: TailSource, audit: Audit, read: Read):
         closed.signal.throwIfAborted();
         if (!response.write(text.line)) await once(response, 'drain', { signal: closed.signal });
       }
-      await stream(response, { watcher, audit, closed: closed.signal });
+      await stream(response, watcher, audit, closed.signal);
     } catch (error) {
       if (!closed.signal.aborted) response.end(textOf({ notice: 'failed', detail: messageOf(error) }));
     } finally {
@@ -59,19 +59,18 @@ export function tailApi({ tail, recent }: TailSource, audit: Audit, read: Read):
   };
 }
 
-interface Streaming {
-  readonly watcher: Watcher;
-  readonly audit: Audit;
-  readonly closed: AbortSignal;
-}
-
 /** @throws when the connection was closed, or the audit log cannot be written */
-async function stream(response: Response, { watcher, audit, closed }: Streaming): Promise<void> {
+async function stream(
+  response: Response,
+  watcher: Watcher,
+  audit: Audit,
+  closed: AbortSignal,
+): Promise<void> {
   for (;;) {
     const isWoken = await more(watcher, closed);
     const { lost, entries } = watcher.take(AT_ONCE);
     const notice = lost === 0 ? '' : textOf({ notice: 'lost', lines: lost });
-    if (watcher.wantsBodies) {
+    if (watcher.request.bodies) {
       const ids = entries.flatMap(({ event, body }) => (body === null || event === null ? [] : [event.id]));
       await audit.note({ who: whoOf(response), action: 'show', what: 'events', ids: [...new Set(ids)] });
       closed.throwIfAborted();

@@ -30,22 +30,14 @@ const MOST_WAITING = { entries: 2000, bytes: 8 * 2 ** 20 };
 
 /** The queue of one reader of the tail. */
 export class Watcher {
-  readonly #request: TailRequest;
+  readonly request: TailRequest;
   #entries: TailEntry[] = [];
   #bytes = 0;
   #lost = 0;
   #wake: (() => void) | null = null;
 
   constructor(request: TailRequest) {
-    this.#request = request;
-  }
-
-  wants(outcome: TailOutcome, event: EventLine | null, sink: string | null): boolean {
-    return isWanted(this.#request, outcome, event, sink);
-  }
-
-  get wantsBodies(): boolean {
-    return this.#request.bodies;
+    this.request = request;
   }
 
   add(entry: TailEntry): void {
@@ -116,9 +108,10 @@ export class Tail {
     const at = event === null || details.sink !== null ? this.#clock.now() : event.receivedAt;
     const entry = { at, outcome, event: head, ...details, body: null };
     for (const watcher of this.#watchers) {
-      if (!watcher.wants(outcome, head, details.sink)) continue;
+      const { request } = watcher;
+      if (!isWanted(request, outcome, head, details.sink)) continue;
       // A copy: the memory of a request is reused.
-      const body = watcher.wantsBodies && event !== null ? Buffer.from(event.body) : null;
+      const body = request.bodies && event !== null ? Buffer.from(event.body) : null;
       watcher.add(body === null ? entry : { ...entry, body });
     }
   }
