@@ -12,7 +12,7 @@ import type { Base } from './system.ts';
 import { createOperations, directOperations } from '../observe/admin/operations.ts';
 import { Status } from '../observe/admin/status.ts';
 import { archiveKeyOf } from '../config/folders.ts';
-import type { Operations, ReceivingStatus } from '../core/operations.ts';
+import type { ReceivingStatus } from '../core/operations.ts';
 import type { RunningErasures } from '../privacy/erase/running-erasures.ts';
 import { droppedBy } from '../privacy/proof/dropped.ts';
 import { countWaiting } from '../deliver/waiting.ts';
@@ -26,12 +26,7 @@ export interface RunningParts extends ReceiverParts {
   readonly receiver: Receiver | null;
 }
 
-export interface StatusParts {
-  readonly operations: Operations;
-  readonly status: Status;
-}
-
-export function makeStatus(parts: RunningParts): Started<StatusParts> {
+export function makeStatus(parts: RunningParts) {
   const { plan, journal, shared, store, validate, dispatcher, delivery, erasures, board } = parts;
   const running = {
     pid: process.pid,
@@ -132,7 +127,7 @@ function archivesOf({ config }: Plan): readonly SinkArchive[] {
 /** @returns its URL; null without an admin listener */
 export async function openAdmin(
   parts: RunningParts,
-  served: StatusParts & Pick<AdminOptions, 'search' | 'replays'>,
+  served: Pick<AdminOptions, 'operations' | 'search' | 'replays'> & { readonly status: Status },
 ): Promise<Started<string | null>> {
   const { config, token, folder, log } = parts;
   const { status } = served;
@@ -145,7 +140,7 @@ export async function openAdmin(
     flush: (names) => flushSinks(parts, names),
     health: () => status.health(),
     metrics: () => status.metrics(),
-    console: config.console.enabled ? status.console : null,
+    console: config.console.enabled ? status : null,
   });
   announceOwner(folder, { admin: admin.url, token }, log);
   return { made: admin.url, stop: () => admin.close() };

@@ -10,7 +10,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { EventStore, Journal } from '../../core/journal.ts';
 import type { NotedHead } from '../../core/proof.ts';
 import type { SinkTrouble } from '../../core/sink.ts';
-import type { SchemaFigures } from '../schema/watch.ts';
+import type { SchemaWatch } from '../schema/watch.ts';
 import { formatTarget } from '../../core/route.ts';
 import { ownPackage } from '../../lib/installed.ts';
 import type { Live } from '../../lib/live.ts';
@@ -38,7 +38,7 @@ export interface StatusOptions {
   /** True while deliveries are refused because of the backlog. */
   readonly isBacklogFull: () => boolean;
   readonly operations: Operations;
-  readonly schema: { readonly figures: SchemaFigures } | null;
+  readonly schema: Pick<SchemaWatch, 'figures'> | null;
   /** Erasures, replays and backfills. */
   readonly activities: () => readonly Activity[];
   /** Whether the console can start replays. */
@@ -56,7 +56,7 @@ const SECOND_MS = 1000;
 const RECENT_SHOWN = 60;
 
 /** State of the receiver for health checks, Prometheus and the console. */
-export class Status {
+export class Status implements ConsoleSource {
   readonly #options: StatusOptions;
   readonly #exposition = createExposition();
   readonly #history: History;
@@ -154,20 +154,12 @@ export class Status {
     return { contentType: this.#exposition.contentType, text: await this.#exposition.render(state) };
   }
 
-  get console(): ConsoleSource {
-    const state: ConsoleSource['state'] = (since, after) => this.#consoleState(since, after);
-    const body: ConsoleSource['body'] = (seq) => this.#bodyOf(seq);
-    const { plan } = this.#options;
-    return {
-      state,
-      // A reload can turn bodies off.
-      get body() {
-        return plan.value.config.console.payloads ? body : undefined;
-      },
-    };
+  /** A reload can turn bodies off. */
+  get body(): ConsoleSource['body'] {
+    return this.#options.plan.value.config.console.payloads ? (seq) => this.#bodyOf(seq) : undefined;
   }
 
-  async #consoleState(since: number, after: number): Promise<object> {
+  async state(since: number, after: number): Promise<object> {
     const { meter, plan, clock, activities, receiver } = this.#options;
     const { config } = plan.value;
     const { journal, sinks, receiving, earlier } = await this.#currentStatus();
