@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import express, { type Router } from 'express';
+import express, { type RequestHandler, type Router } from 'express';
 import { callable } from '../../lib/listen.ts';
 import { bodiesRefused, wholeNumber } from './api.ts';
 import type { Audit } from './audit.ts';
@@ -21,15 +21,11 @@ export interface ConsoleSource {
 }
 
 /** The static files of the page. They hold nothing secret. */
-export function consolePages(): Router {
-  const pages = express.Router();
-  pages.use(
-    express.static(fileURLToPath(new URL('./console/', import.meta.url)), {
-      cacheControl: false,
-      setHeaders: (response) => void response.setHeader('cache-control', 'no-cache'),
-    }),
-  );
-  return pages;
+export function consolePages(): RequestHandler {
+  return express.static(fileURLToPath(new URL('./console/', import.meta.url)), {
+    cacheControl: false,
+    setHeaders: (response) => void response.setHeader('cache-control', 'no-cache'),
+  });
 }
 
 /** The data of the page. */

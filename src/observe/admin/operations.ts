@@ -17,6 +17,7 @@ import type { SchemaReport } from '../../core/schema.ts';
 import type { SinkTrouble } from '../../core/sink.ts';
 import { Serial } from '../../lib/serial.ts';
 import type { Validation } from '../../receive/validate/envelope.ts';
+import { SET_ASIDE } from './audit.ts';
 
 export interface OperationsOptions {
   readonly journal: AdministeredJournal | ReadableJournal;
@@ -180,12 +181,10 @@ async function drop(
   kind: SetAsideKind,
   selection: Selection,
 ): Promise<number> {
-  const list = (part: Selection): Promise<readonly { readonly key: number }[]> =>
-    kind === 'quarantine' ? journal.listQuarantine(part, false) : journal.listDeadLetters(part, false);
-  const dropKeys = (keys: readonly number[]): Promise<number> =>
-    kind === 'quarantine' ? journal.dropQuarantine({ keys }) : journal.dropDeadLetters({ keys });
+  const names = SET_ASIDE[kind];
+  const list = (part: Selection) => journal[names.list](part, false);
   let dropped = 0;
-  for await (const page of pagesOf(list, selection)) {
+  for await (const page of pagesOf<{ key: number }>(list, selection)) {
     const keys = page.map(({ key }) => key);
     const entries = new Map<string | null, string[]>();
     const listed = async (part: Selection): Promise<readonly SetAsideEntry[]> =>
@@ -198,7 +197,7 @@ async function drop(
       if (notes.length > 0) await noteDropped(notes);
     };
     await note('begun');
-    const count = await dropKeys(keys);
+    const count = await journal[names.drop]({ keys });
     // It is unknown which of them were missing.
     if (count === keys.length) await note('done');
     dropped += count;

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import { parseTarget } from '../../core/route.ts';
 import type { SinkDescription } from '../../core/sink.ts';
+import { onAbort } from '../../lib/abort.ts';
 import { exitOf, lastLineOf, ownCommand, reasonIn } from '../../lib/own-command.ts';
 import { jsonIn } from '../../lib/parsed.ts';
 import type { ReplayOrder, ReplayOrders } from './replay-orders.ts';
@@ -171,13 +172,11 @@ export class Replays {
     this.#isStopped = true;
     const children = [...this.#children.values()];
     for (const { process } of children) process.kill('SIGTERM');
-    const kill = (): void => {
+    const forget = onAbort(signal, () => {
       for (const { process } of children) process.kill('SIGKILL');
-    };
-    if (signal.aborted) kill();
-    else signal.addEventListener('abort', kill, { once: true });
+    });
     await Promise.all(children.map(({ ended }) => ended));
-    signal.removeEventListener('abort', kill);
+    forget();
   }
 
   #argsOf(order: ReplayOrder, more: readonly string[]): string[] {

@@ -3,6 +3,7 @@ import { CATALOGUE, MillraceError, messageOf } from '../../core/errors.ts';
 import type { Erasures } from '../../core/erasure.ts';
 import type { FlushedSink, Operations } from '../../core/operations.ts';
 import { bracketed, createServer, startListening } from '../../lib/listen.ts';
+import type { Meter } from '../metrics/meter.ts';
 import { activityApi, type ActivityBoard } from './activities.ts';
 import { type Audit, auditedErasures, auditedOperations } from './audit.ts';
 import { createApi, erasureApi, flushApi, replayApi, searchApi } from './api.ts';
@@ -12,7 +13,7 @@ import { filesApi, type SinkArchive } from './archive-files.ts';
 import { guard, guardMetrics, requireLoopback, whoOf } from './guard.ts';
 import { addHealth, type Health } from './health.ts';
 import { Refused, sendProblem } from './problem.ts';
-import { tailApi, type TailSource } from './tail.ts';
+import { tailApi } from './tail.ts';
 import type { Replays } from './replays.ts';
 import type { Tokens } from './tokens.ts';
 
@@ -38,19 +39,13 @@ export interface AdminOptions {
   readonly archives: () => readonly SinkArchive[];
   /** Closes open files of these sinks; null means all sinks. */
   readonly flush: (sinks: readonly string[] | null) => Promise<readonly FlushedSink[]>;
-  readonly meter: TailSource;
+  readonly meter: Pick<Meter, 'tail' | 'recent'>;
   /** Reads the config again, as SIGHUP does. */
   readonly reload?: () => Promise<void>;
 }
 
-export interface Admin {
-  /** Base URL, without a path. */
-  readonly url: string;
-  close(): Promise<void>;
-}
-
 /** The admin listener: health, metrics, the console, and the admin API for commands. */
-export async function startAdmin(options: AdminOptions): Promise<Admin> {
+export async function startAdmin(options: AdminOptions) {
   const server = createServer({ requestTimeout: 10_000, headersTimeout: 5_000 }, createAdminApp(options));
   const { host, port: wanted } = options;
   const port = await startListening(server, { host, port: wanted }).catch((error: unknown) => {
@@ -58,9 +53,10 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     throw new MillraceError('address_unavailable', detail, { cause: error });
   });
   return {
+    /** Base URL, without a path. */
     url: `http://${bracketed(host)}:${port}`,
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
       }),
@@ -72,7 +68,10 @@ function createAdminApp(options: AdminOptions): Express {
   const app = express();
   const guarded = [guard(tokens), express.json()];
   app.disable('x-powered-by');
-  app.use(setHeaders);
+  app.use((_request, response, next) => {
+    response.set(HEADERS);
+    next();
+  });
   addHealth(app, options.health);
   app.get('/metrics', guardMetrics(tokens), async (_request, response) => {
     const { contentType, text } = await options.metrics();
@@ -134,12 +133,7 @@ const HEADERS = {
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
   'cache-control': 'no-store',
-} as const;
-
-function setHeaders(_request: Request, response: Response, next: NextFunction): void {
-  for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
-  next();
-}
+};
 
 /** Status of a request that express could not read; null for another error. */
 function unreadable(error: unknown): number | null {
