@@ -4,7 +4,6 @@ import { consoleLink } from '../observe/admin/console.ts';
 import type { ResolvedConfig } from '../config/config.ts';
 import { unknownPrefixes } from '../config/routes.ts';
 import { messageOf, MillraceError } from '../core/errors.ts';
-import type { Operations } from '../core/operations.ts';
 import type { Route } from '../core/route.ts';
 import { noteConfig } from '../journal/owner.ts';
 import { Cell } from '../lib/live.ts';
@@ -14,22 +13,7 @@ import { type AppOptions, foundation } from './system.ts';
 import { makePlan, needsRestart } from './plan.ts';
 
 /** A running system: receiver, journal, dispatcher, sinks and admin listener. */
-export interface App {
-  /** URL for deliveries; empty where none come in. */
-  readonly url: string;
-  readonly operations: Operations;
-  /** A link that opens the console once; null without a console. */
-  consoleLink(): string | null;
-  /**
-   * Changes to the secrets, envelope, routes and sinks of another config, without losing a request.
-   * @throws MillraceError when it cannot be used; nothing has changed then
-   */
-  reload(config: ResolvedConfig): Promise<void>;
-  /** Shows in the metrics that a changed config could not be read or used. */
-  noteFailedReload(error: unknown): void;
-  /** Stops accepting, flushes until `signal` aborts, and closes everything. No acknowledged event is lost. */
-  stop(signal: AbortSignal): Promise<void>;
-}
+export type App = Awaited<ReturnType<typeof startApp>>;
 
 /**
  * Most objects of an event live for some tens of milliseconds, until the sinks have it. V8 can create such objects in the old
@@ -52,7 +36,7 @@ const HEAPS_GROW_BY_HALF = '--heap-growing-percent=50';
  * Runs a config: makes its plan, and starts the parts of `parts.ts`.
  * @throws MillraceError naming the key, folder or address concerned; nothing runs then
  */
-export async function startApp(config: ResolvedConfig, options: AppOptions): Promise<App> {
+export async function startApp(config: ResolvedConfig, options: AppOptions) {
   for (const flag of [EVENTS_DIE_YOUNG, BODIES_COUNT_AS_HEAP, HEAPS_GROW_BY_HALF]) setFlagsFromString(flag);
   const plan = new Cell(await makePlan(config));
   const { log } = options;
@@ -94,16 +78,24 @@ export async function startApp(config: ResolvedConfig, options: AppOptions): Pro
     log.info({ sinks: [...next.sinks.keys()], routes: next.config.routes.length }, 'reloaded');
   };
   return {
+    /** URL for deliveries; empty where none come in. */
     url,
     operations,
+    /** A link that opens the console once; null without a console. */
     consoleLink: () =>
       adminUrl === null || !base.config.console.enabled ? null : consoleLink(adminUrl, tokens.newLink()),
-    reload: (changed) => base.reloads.run(() => reload(changed)),
-    noteFailedReload: (error) => {
+    /**
+     * Changes to the secrets, envelope, routes and sinks of another config, without losing a request.
+     * @throws MillraceError when it cannot be used; nothing has changed then
+     */
+    reload: (changed: ResolvedConfig) => base.reloads.run(() => reload(changed)),
+    /** Shows in the metrics that a changed config could not be read or used. */
+    noteFailedReload: (error: unknown) => {
       meter.reloaded(messageOf(error));
       noteConfig(folder, { refused: messageOf(error) }, log);
     },
-    stop: (signal) => {
+    /** Stops accepting, flushes until `signal` aborts, and closes everything. No acknowledged event is lost. */
+    stop: (signal: AbortSignal) => {
       isStopping = true;
       return parts.stop(signal);
     },

@@ -1,16 +1,12 @@
 import type { Tracing } from '../core/tracing.ts';
-import type { Dispatcher } from '../deliver/dispatcher.ts';
-import type { LiveSinks } from '../deliver/live-sinks.ts';
 import { PlanRunner } from '../deliver/plan-runner.ts';
 import type { Started } from '../lib/parts.ts';
 import { EarlierArchives } from './earlier-archives.ts';
 import type { StoreParts } from './store.ts';
 import { type Base, sinkContext } from './system.ts';
 
-export interface DeliveryParts {
+export interface DeliveryParts extends Pick<PlanRunner, 'dispatcher' | 'sinks'> {
   readonly delivery: PlanRunner;
-  readonly dispatcher: Dispatcher;
-  readonly sinks: LiveSinks;
   readonly earlier: EarlierArchives;
 }
 

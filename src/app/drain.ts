@@ -21,15 +21,8 @@ export interface Left {
   readonly quarantined: number;
 }
 
-/** Delivers a journal to its sinks, and accepts nothing. */
-interface Draining {
-  look(): Promise<Left>;
-  /** Flushes until `signal` aborts, and closes the journal. */
-  stop(signal: AbortSignal): Promise<void>;
-}
-
 /**
- * Delivers the events of a journal to the sinks of a config, by the routes they were accepted under.
+ * Delivers the events of a journal to the sinks of a config, by the routes they were accepted under, and accepts nothing.
  * @param path of the journal, instead of `journal.path`
  * @throws MillraceError journal_missing, journal_in_use, sink_waited_for, or what keeps a sink from being made
  */
@@ -37,7 +30,7 @@ export async function startDraining(
   { config, ...rest }: ResolvedConfig,
   path: string,
   options: Pick<AppOptions, 'log' | 'onFailure'>,
-): Promise<Draining> {
+) {
   if (config.journal.type === 'kafka')
     throw new MillraceError(
       'usage',
@@ -52,7 +45,11 @@ export async function startDraining(
   // Without listeners, sources and due erasures.
   const { stored, delivering } = await startStore(base, parts);
   await parts.start('sinks', () => openSinks(delivering, stored));
-  return { look: () => look({ ...base, ...stored, ...delivering }), stop: parts.stop };
+  return {
+    look: () => look({ ...base, ...stored, ...delivering }),
+    /** Flushes until its signal aborts, and closes the journal. */
+    stop: parts.stop,
+  };
 }
 
 async function look(parts: Base & StoreParts & DeliveryParts): Promise<Left> {

@@ -7,8 +7,7 @@ import type { EventStore } from '../core/journal.ts';
 import { parseTarget, type Target } from '../core/route.ts';
 import type { Inlet, SinkLog } from '../core/sink.ts';
 import { DeliveredLog } from '../deliver/delivered-log.ts';
-import type { Dispatcher } from '../deliver/dispatcher.ts';
-import type { LiveSinks } from '../deliver/live-sinks.ts';
+import type { PlanRunner } from '../deliver/plan-runner.ts';
 import { openKafkaJournal } from '../journal/kafka/open.ts';
 import type { KafkaJournal } from '../journal/kafka/store.ts';
 import { clearOwner, isLocal, readOwner, writeOwner } from '../journal/owner.ts';
@@ -37,10 +36,7 @@ export interface StoreParts {
 }
 
 /** The parts of delivery that give up partitions of a fleet. */
-interface Delivering {
-  readonly dispatcher: Dispatcher;
-  readonly sinks: LiveSinks;
-}
+type Delivering = Pick<PlanRunner, 'dispatcher' | 'sinks'>;
 
 /** @param delivering null until delivery has been made */
 export async function openStore(
