@@ -11,27 +11,10 @@ import type { User } from './users.ts';
 import { createWorld, type World } from './world.ts';
 
 /** A running stand-in of the service. */
-export interface Sandbox {
-  /** Base URL, without a path. */
-  readonly url: string;
-  readonly teamId: string;
-  readonly apiKey: string;
-  readonly orgManagementKey: string;
-  readonly teamManagementKey: string;
-  /** Its state, for tests to read and change. */
-  readonly state: World;
-  /** Sends the given events, or a number of made-up ones. */
-  sendEvents(events: number | readonly MadeUpEvent[]): readonly string[];
-  /** Sends what a day of a user has of a resource: `daily.data.<resource>.created`, and `.updated` once it is corrected. */
-  sendData(userId: string, resource: string, day: string): void;
-  /** Connects a user to a provider, and sends `provider.connection.created`. */
-  connect(userId: string, provider: string): void;
-  /** Ends timers, deliveries and connections. */
-  stop(): Promise<void>;
-}
+export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
 /** Starts a stand-in of the whole service. @throws MillraceError address_unavailable, usage */
-export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+export async function startSandbox(options: SandboxOptions = {}) {
   const resolved = resolveSandbox(options);
   const world = createWorld(resolved);
   const { team, endpoints, events, keys, sender, timers } = world;
@@ -53,11 +36,14 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   }
   if (resolved.dailyEveryMs > 0) sendDaily(world);
   return {
+    /** Base URL, without a path. */
     url: `http://${bracketed(resolved.host)}:${port}`,
     teamId: team.id,
     ...firstKeys,
+    /** Its state, for tests to read and change. */
     state: world,
-    sendEvents: (wanted) => {
+    /** Sends the given events, or a number of made-up ones. */
+    sendEvents: (wanted: number | readonly MadeUpEvent[]) => {
       const list =
         typeof wanted === 'number' ? Array.from({ length: wanted }, (_, n) => madeUpEvent(n)) : wanted;
       // To the webhooks and pipelines of this team, also when a body names another.
@@ -65,8 +51,12 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
         events.send({ id: subjectOf(event.body)?.id ?? '', teamId: team.id }, event),
       );
     },
-    sendData: (userId, resource, day) => sendData(world, world.users.get(team.id, userId), resource, day),
-    connect: (userId, provider) => connect(world, userId, provider),
+    /** Sends what a day of a user has of a resource: `daily.data.<resource>.created`, and `.updated` once it is corrected. */
+    sendData: (userId: string, resource: string, day: string) =>
+      sendData(world, world.users.get(team.id, userId), resource, day),
+    /** Connects a user to a provider, and sends `provider.connection.created`. */
+    connect: (userId: string, provider: string) => connect(world, userId, provider),
+    /** Ends timers, deliveries and connections. */
     stop: async () => {
       timers.stop();
       const closed = new Promise<void>((resolve) => {
