@@ -31,11 +31,7 @@ export async function assemble(
   plan: BackfillPlan,
   segments: Segments,
   { results, kept, ...settling }: AssembledResults,
-): Promise<{
-  readonly outcomes: readonly Outcome[];
-  readonly emptied: number;
-  readonly files: readonly string[];
-}> {
+) {
   const { outcomes, emptied } = outcomesOf(plan, { results, kept, ...settling });
   // The lines of an earlier run say nothing of the rows of this one.
   await rm(join(output, PULLS), { force: true });

@@ -100,15 +100,12 @@ export async function endedPulls(
     for await (const { user, resource, pull } of shownPulls(service, provider, resources, unseen, signal)) {
       left.delete(user);
       const key = `${user} ${resource.name}`;
-      if (hasEnded(pull) && !ended.has(key)) ended.set(key, markOf(pull));
+      const hasEnded = pull.status === 'success' || pull.status === 'failure';
+      if (hasEnded && !ended.has(key)) ended.set(key, markOf(pull));
     }
     unseen = left;
   }
   return Object.fromEntries(ended);
-}
-
-export function hasEnded({ status }: PullStatus): boolean {
-  return status === 'success' || status === 'failure';
 }
 
 /** Differs for each state of a pull. */

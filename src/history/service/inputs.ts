@@ -12,15 +12,13 @@ export function uuid<T extends Optional<string>>(parameter: string, value: T): T
   return need(parameter, value, isUuid, 'a UUID');
 }
 
-/** @throws ServiceInputError unless it is `YYYY-MM-DD`, an ISO 8601 date-time, or missing */
-function dayOrTime<T extends Optional<string>>(parameter: string, value: T): T {
-  return need(parameter, value, isDayOrTime, 'YYYY-MM-DD or an ISO 8601 date-time');
-}
-
-/** The service reads a bare start day as its first second and a bare end day as its last one. */
+/**
+ * The service reads a bare start day as its first second and a bare end day as its last one.
+ * @throws ServiceInputError unless both are `YYYY-MM-DD` or an ISO 8601 date-time, and in order
+ */
 export function dateRange(start: string, end: string | undefined): void {
-  dayOrTime('start', start);
-  dayOrTime('end', end);
+  for (const [parameter, value] of Object.entries({ start, end }))
+    need(parameter, value, isDayOrTime, 'YYYY-MM-DD or an ISO 8601 date-time');
   if (end === undefined) return;
   const last = DAY.test(end) ? Date.parse(`${end}T23:59:59Z`) : instant(end);
   if (last < instant(start)) throw new ServiceInputError('end', `is before start: ${end} < ${start}`);

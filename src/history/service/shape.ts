@@ -100,22 +100,18 @@ const MOST_WITHOUT_NEWS = 100;
 /** Reads a list whose pages have a cursor to the next one, to its end. */
 export class CursorList<P extends CursorPage<unknown>> {
   readonly #read: (cursor: string | undefined) => Promise<P>;
-  #problem: string | null = null;
+  /** After the end: why the list may not be whole; null when it is. */
+  problem: string | null = null;
 
   constructor(read: (cursor: string | undefined) => Promise<P>) {
     this.#read = read;
-  }
-
-  /** After the end: why the list may not be whole; null when it is. */
-  get problem(): string | null {
-    return this.#problem;
   }
 
   async *pages(): AsyncGenerator<P> {
     const followed = new Set<string>();
     const known = new Set<string>();
     let withoutNews = 0;
-    for (let cursor: string | undefined; this.#problem === null;) {
+    for (let cursor: string | undefined; this.problem === null;) {
       const page = await this.#read(cursor);
       const before = known.size;
       for (const item of page.data) known.add(hash('sha256', JSON.stringify(item), 'base64'));
@@ -124,12 +120,12 @@ export class CursorList<P extends CursorPage<unknown>> {
       const next = cursorOf(page);
       if (next === null) {
         const more = saysMore(page);
-        if (more !== null) this.#problem = `the service says ${more}, and names no next page`;
+        if (more !== null) this.problem = `the service says ${more}, and names no next page`;
         return;
       }
-      if (followed.has(next)) this.#problem = `the service named the cursor ${next} twice: it leads back`;
+      if (followed.has(next)) this.problem = `the service named the cursor ${next} twice: it leads back`;
       else if (withoutNews > MOST_WITHOUT_NEWS)
-        this.#problem = `the service listed nothing new on ${withoutNews} pages, and names a next one`;
+        this.problem = `the service listed nothing new on ${withoutNews} pages, and names a next one`;
       followed.add(next);
       cursor = next;
     }

@@ -29,10 +29,6 @@ export interface Call {
   readonly onText?: ((text: string) => void) | undefined;
 }
 
-function isTemplate(path: Call['path']): path is `/${string}` {
-  return path.startsWith('/');
-}
-
 type Response = Dispatcher.ResponseData;
 
 const CONNECT_WITHIN_MS = 10_000;
@@ -100,7 +96,8 @@ export class Transport {
   }
 
   #pathOf({ path }: Call): string {
-    return isTemplate(path) ? path : this.options.paths[path];
+    const paths: Readonly<Record<string, string>> = this.options.paths;
+    return paths[path] ?? path;
   }
 
   /** The error for a 2xx answer that is not what the operation should return. */

@@ -47,7 +47,8 @@ export class WholeList<T, P extends ListPage<T> = ListPage<T>> {
   readonly #read: (place: PagePlace) => Promise<P>;
   readonly #most: number;
   readonly #given = new Set<string>();
-  #problem: string | null = null;
+  /** After the end: why the list may not be whole; null when it is. */
+  problem: string | null = null;
 
   /** @param size items to ask for on a page */
   constructor(size: number, read: (place: PagePlace) => Promise<P>, most = MOST_ITEMS) {
@@ -56,26 +57,21 @@ export class WholeList<T, P extends ListPage<T> = ListPage<T>> {
     this.#most = most;
   }
 
-  /** After the end: why the list may not be whole; null when it is. */
-  get problem(): string | null {
-    return this.#problem;
-  }
-
   async *pages(): AsyncGenerator<NewItems<T, P>> {
     for (let pass = 1; pass <= PASSES; pass += 1) {
-      const before = this.#problem;
+      const before = this.problem;
       const pages = new PageCount();
       const shift = yield* this.#pass(pages);
       if (this.#given.size > this.#most) {
-        this.#problem = `the service has listed ${this.#given.size} items, and does not come to an end`;
+        this.problem = `the service has listed ${this.#given.size} items, and does not come to an end`;
         return;
       }
-      this.#problem = shift === 'lost' ? 'the list moved while it was read' : pages.problem;
+      this.problem = shift === 'lost' ? 'the list moved while it was read' : pages.problem;
       const isStill = shift === 'none' && pages.hasFirst;
       // An item that moved to the front was on no page; the next pass finds it.
-      if (this.#problem === null && (isStill || pass > 1)) return;
+      if (this.problem === null && (isStill || pass > 1)) return;
       // Another pass would find the same problem.
-      if (shift === 'none' && this.#problem !== null && this.#problem === before) return;
+      if (shift === 'none' && this.problem !== null && this.problem === before) return;
     }
   }
 
