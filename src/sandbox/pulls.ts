@@ -234,25 +234,18 @@ export function daysIn({ startMs, endMs }: Range): number {
 
 /** By index of the user. @throws MillraceError usage when there are too few users for all of them */
 function fatesOf({ seed, users: count, faults }: ResolvedSandbox): Map<number, Fate> {
-  const {
-    failingUsers = 0,
-    retryingUsers = 0,
-    leftOutUsers = 0,
-    unpulledUsers = 0,
-    unconnectedUsers = 0,
-  } = faults;
   const left = {
     // First, as not every user can have it.
-    retrying: retryingUsers,
-    failing: failingUsers,
-    'left out': leftOutUsers,
-    unpulled: unpulledUsers,
+    retrying: faults.retryingUsers ?? 0,
+    failing: faults.failingUsers ?? 0,
+    'left out': faults.leftOutUsers ?? 0,
+    unpulled: faults.unpulledUsers ?? 0,
   };
   const random = randomOf(seed, 'unlucky users');
   const shuffled = Array.from({ length: count }, (_, index) => ({ index, rank: random() }));
   const fates = new Map<number, Fate>();
   for (const { index } of shuffled.sort((a, b) => a.rank - b.rank)) {
-    if (index >= count - unconnectedUsers) continue;
+    if (index >= count - (faults.unconnectedUsers ?? 0)) continue;
     const fate = (Object.keys(left) as (keyof typeof left)[]).find(
       (name) => left[name] > 0 && (name !== 'retrying' || !isFromBefore(index)),
     );

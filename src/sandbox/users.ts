@@ -52,14 +52,7 @@ export class Users {
   constructor(
     timers: Timers,
     teamId: string,
-    {
-      seed,
-      users: count,
-      providers,
-      faults,
-      throttles,
-      unknownValues,
-    }: Pick<ResolvedSandbox, 'seed' | 'users' | 'providers' | 'faults' | 'throttles' | 'unknownValues'>,
+    { seed, users: count, providers, faults, throttles, unknownValues }: ResolvedSandbox,
   ) {
     const { unconnectedUsers: unconnected = 0 } = faults;
     const [first = '', ...others] = throttles.keys();

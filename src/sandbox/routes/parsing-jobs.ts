@@ -1,3 +1,4 @@
+import { promisify } from 'node:util';
 import express, { type Request, type Response as Answer } from 'express';
 import { z } from 'zod';
 import { check, uuid, Refusal } from '../check.ts';
@@ -15,7 +16,7 @@ const MAGIC = [
 ];
 const FIELDS = z.object({ user_id: uuid, needs_human_review: z.enum(['true', 'false']).default('false') });
 
-const readForm = express.raw({ type: 'multipart/form-data', limit: LARGEST + FORM_ROOM });
+const readForm = promisify(express.raw({ type: 'multipart/form-data', limit: LARGEST + FORM_ROOM }));
 
 export const parsingJobOperations: readonly Operation[] = [
   team(
@@ -56,12 +57,7 @@ function needBeta({ features }: Team): void {
 
 /** @throws Refusal 422 for a body that is not a form; errors of the body reader, such as 413 */
 async function formOf(request: Request, response: Answer): Promise<FormData> {
-  await new Promise<void>((resolve, reject) => {
-    readForm(request, response, (error?: unknown) => {
-      if (error === undefined) resolve();
-      else reject(error);
-    });
-  });
+  await readForm(request, response);
   const type = request.headers['content-type'] ?? '';
   try {
     return await new Response(request.body as Buffer<ArrayBuffer>, {
