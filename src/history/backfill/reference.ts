@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { Readable } from 'node:stream';
 import type { ServiceClient } from '../service/client.ts';
 import { RowFiles } from '../../tables/ndjson/row-files.ts';
 import { shapeText } from '../../tables/ndjson/shape-text.ts';
@@ -67,7 +68,7 @@ export async function pullReference(
         continue;
       }
       const { text, given } = answer;
-      const shaped = await shapeText(chunksOf(text), {
+      const shaped = await shapeText(Readable.from([Buffer.from(text)]), {
         tables,
         given: { ...given, ...run },
         source: () => `${answers}:${hash('sha256', text, 'hex')}`,
@@ -81,8 +82,4 @@ export async function pullReference(
     }
   });
   return { rows, rejects, missing, incomplete, unknown_fields: [...unknown].toSorted(), files: paths };
-}
-
-async function* chunksOf(text: string): AsyncGenerator<Buffer> {
-  yield Buffer.from(text);
 }

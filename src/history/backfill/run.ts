@@ -2,7 +2,6 @@ import PQueue from 'p-queue';
 import { systemClock, type Clock } from '../../core/clock.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import type { ServiceClient } from '../service/client.ts';
 import { ServiceError } from '../service/errors.ts';
 import type { Retry } from '../service/options.ts';
 import { assemble } from './assemble.ts';
@@ -10,7 +9,7 @@ import { Checkpoint } from './checkpoint.ts';
 import { pullHistory } from './have-pulled.ts';
 import { keepRows } from './keep.ts';
 import { type Outcome, type Result, type Rows } from './outcomes.ts';
-import type { WatchProgress } from './patience.ts';
+import type { WatchOptions, WatchProgress } from './patience.ts';
 import {
   countTasks,
   keyOf,
@@ -26,8 +25,7 @@ import { fetchRows } from './fetch-task.ts';
 import { Segments } from './segments.ts';
 import { Silence, withTries } from './tries.ts';
 
-export interface BackfillOptions {
-  readonly service: ServiceClient;
+export interface BackfillOptions extends Omit<WatchOptions, 'clock' | 'onProgress'> {
   readonly plan: BackfillPlan;
   /** Folder of the tables, which this process has locked. */
   readonly output: string;
@@ -42,10 +40,6 @@ export interface BackfillOptions {
   readonly trigger: boolean;
   /** Requests in flight at once, for each provider. */
   readonly concurrency: number;
-  readonly pollMs: number;
-  /** Milliseconds without progress of the bulk operation or the pulls after which the wait ends; 0 waits for ever. */
-  readonly patienceMs: number;
-  readonly signal: AbortSignal;
   readonly clock?: Clock;
   readonly onProgress?: (progress: BackfillProgress) => void;
   /** Called before each retry of a task. */
