@@ -33,7 +33,8 @@ export function orderJson(order: Order, labs: Labs): object {
   const { address: home, ...person } = personOf(user);
   const { zip_code: _, ...street } = home;
   const events = order.events.map(({ status: passed, at }, n) => {
-    return { id: number * 100 + n, created_at: at, status: passed, status_detail: detailOf(passed) };
+    const status_detail = passed.includes('.problem_') ? 'fulfillment_error' : null;
+    return { id: number * 100 + n, created_at: at, status: passed, status_detail };
   });
   const last = events.at(-1);
   const updatedAt = last?.created_at ?? createdAt;
@@ -91,10 +92,6 @@ export function orderJson(order: Order, labs: Labs): object {
 
 /** Only the first markers, as whole panels would fill every event. */
 const SHOWN_MARKERS = 3;
-
-function detailOf(status: string): string | null {
-  return status.includes('.problem_') ? 'fulfillment_error' : null;
-}
 
 function dayAfter(time: string, days: number): string {
   return dayOf(Date.parse(time) + days * DAY_MS);

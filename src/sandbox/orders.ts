@@ -118,7 +118,8 @@ export class Orders {
     const accounts = this.#world.labs.accountsOf(team.id);
     const fresh = (except: readonly (string | undefined)[]): LabAccount | undefined =>
       accounts.find(({ id, lab, status }) => lab === test.lab && status === 'active' && !except.includes(id));
-    const before = updateReason === null ? undefined : this.#lastOf(user)?.account;
+    const replaced = updateReason === null ? [] : this.#orders;
+    const before = replaced.findLast((order) => order.user === user)?.account;
     const named = accountId === null ? undefined : accounts.find(({ id }) => id === accountId);
     if (accountId !== null && named === undefined) throw new Refusal(404, 'Lab account not found');
     const carried = before?.lab === test.lab ? before : undefined;
@@ -130,10 +131,6 @@ export class Orders {
     const usable = account.status === 'active' || (way === 'imported' && account.status === 'pending');
     if (!usable) throw new Refusal(400, `The lab account is ${account.status}`);
     return account;
-  }
-
-  #lastOf(user: User): Order | undefined {
-    return this.#orders.findLast((order) => order.user === user);
   }
 
   #follow(order: Order, team: Team): void {

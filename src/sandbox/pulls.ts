@@ -6,7 +6,7 @@ import { randomOf, uuidOf } from './seeded.ts';
 import type { Timers } from './timers.ts';
 import type { Teams } from './teams.ts';
 import { MillraceError } from '../core/errors.ts';
-import { isFromBefore, type Connection, type User, type Users } from './users.ts';
+import { isFromBefore, type User, type Users } from './users.ts';
 
 /**
  * Modes of a pull: `scheduled` → `in_progress` → `success`, or `failure`, or `retrying` → `in_progress` …; connections
@@ -132,8 +132,8 @@ export class Pulls {
     if (fate === 'retrying' && pull.attempt <= RETRIES) {
       pull.attempt += 1;
       pull.error = { type: 'provider_timeout', message: 'The made-up provider did not answer' };
-      if (pull.user.connections.some((one) => one.provider === pull.provider && isNew(one)))
-        pull.mode = 'retrying';
+      const own = pull.user.connections.filter(({ provider }) => provider === pull.provider);
+      if (own.some(({ createdAt }) => Date.parse(createdAt) >= RETRYING_SINCE)) pull.mode = 'retrying';
       this.#after(STEPS.retrying, pull, () => this.#run(pull));
       return;
     }
@@ -261,8 +261,4 @@ function fatesOf({ seed, users: count, faults }: ResolvedSandbox): Map<number, F
 
 function keyOf({ id }: Pick<User, 'id'>, provider: string): string {
   return `${id} ${provider}`;
-}
-
-function isNew({ createdAt }: Connection): boolean {
-  return Date.parse(createdAt) >= RETRYING_SINCE;
 }

@@ -178,7 +178,9 @@ export class Meter {
     this.quarantined += 1;
     for (const { code } of reasons) this.invalid.add(code);
     this.recent.add(event, 'quarantined', null);
-    if (this.tail.isWatched) this.tail.add('quarantined', event, { code: codesOf(reasons) });
+    if (!this.tail.isWatched) return;
+    const code = reasons.map((reason) => reason.code).join(', ');
+    this.tail.add('quarantined', event, { code });
   }
 
   /** @param count how many secrets are configured */
@@ -237,10 +239,6 @@ export class Meter {
   #outcomes(source: string): Tally {
     return getOrMake(this.events, source, () => new Tally());
   }
-}
-
-function codesOf(reasons: readonly InvalidReason[]): string {
-  return reasons.map(({ code }) => code).join(', ');
 }
 
 /** All outcomes of a delivery. */
