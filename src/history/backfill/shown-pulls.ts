@@ -4,18 +4,12 @@ import { ServiceError } from '../service/errors.ts';
 import type { PullStatus, UserPulls } from '../service/pulls.ts';
 import { cursorOf, saysMore } from '../service/shape.ts';
 import type { HistoryResource } from '../resources.ts';
-import { pullKeyOf, usersLeft, type BackfillPlan, type Connection } from './plan.ts';
+import { pullKeyOf, usersLeft, type BackfillPlan } from './plan.ts';
 
 /** Users on a page. */
 const PAGE = 50;
 /** Up to so many users are read one by one when the list has more than one page. */
 const ASKED_ONE_BY_ONE = 50;
-
-/** One pull: a resource of a user with a provider. */
-export interface ShownPull extends Connection {
-  readonly resource: { readonly name: string };
-  readonly pull: PullStatus;
-}
 
 /** The pulls of these resources that the service shows for a provider: those of these users, and maybe others. */
 export async function* shownPulls(
@@ -24,7 +18,7 @@ export async function* shownPulls(
   resources: readonly HistoryResource[],
   users: ReadonlySet<string>,
   signal: AbortSignal,
-): AsyncGenerator<ShownPull> {
+) {
   for await (const { user_id, provider: shown } of shownUsers(service, provider, users, signal))
     for (const resource of resources) {
       const pull = shown[provider]?.pulled[resource.name];
