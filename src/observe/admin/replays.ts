@@ -241,14 +241,9 @@ export class Replays {
   }
 }
 
-interface Ended {
-  /** Null when a signal ended it. */
-  readonly code: number | null;
-  readonly counts: ReplayCounts | null;
-  readonly detail: string;
-}
+type Ended = Awaited<ReturnType<typeof endOf>>;
 
-async function endOf(child: ChildProcess): Promise<Ended> {
+async function endOf(child: ChildProcess) {
   const [out, err] = [lastLineOf(child.stdout), lastLineOf(child.stderr)];
   const code = await exitOf(child);
   const counts = countsSchema.safeParse(jsonIn(await out)).data ?? null;

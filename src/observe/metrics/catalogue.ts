@@ -4,8 +4,8 @@ import {
   define,
   flat,
   nested,
-  ofReceipts,
   ofSinks,
+  receiptsGauge,
   type MetricDefinition,
   type Unnamed,
   type MetricState,
@@ -16,7 +16,6 @@ import { NO_ROUTE, type SecretUse } from './meter.ts';
 const counter = define('counter');
 const gauge = define('gauge');
 const histogram = define('histogram');
-const receiptsGauge = ofReceipts('gauge');
 const sinkGauge = ofSinks('gauge', ({ status }) => status.sinks);
 const sinkCounter = ofSinks('counter', ({ status }) => status.sinks);
 const cursorGauge = ofSinks('gauge', cursors);

@@ -50,15 +50,13 @@ export function define(type: MetricDefinition['type']) {
   };
 }
 
-/** Defines metrics that exist only with receipts. */
-export function ofReceipts(type: MetricDefinition['type']) {
-  return (help: string, valueOf: (receipts: ReceiptsStatus) => number): Unnamed => {
-    const read: Read = ({ status }) => {
-      const receipts = status.receiving?.receipts ?? null;
-      return receipts === null ? [] : valueOf(receipts);
-    };
-    return { type, help, labels: [], read };
+/** Defines a metric that exists only with receipts. */
+export function receiptsGauge(help: string, valueOf: (receipts: ReceiptsStatus) => number): Unnamed {
+  const read: Read = ({ status }) => {
+    const receipts = status.receiving?.receipts ?? null;
+    return receipts === null ? [] : valueOf(receipts);
   };
+  return { type: 'gauge', help, labels: [], read };
 }
 
 /** Defines metrics with one sample a sink. */
