@@ -30,10 +30,6 @@ export function setHidden(element, hidden) {
   if (element.hidden !== hidden) element.hidden = hidden;
 }
 
-export function setClass(element, name, on) {
-  element.classList.toggle(name, on);
-}
-
 /**
  * Makes the children of `parent` match `items`. Elements with a known key are updated and not replaced, so that they keep focus and
  * open details.
@@ -88,6 +84,12 @@ export function fill(element, columns, classes) {
 export function cell(label, { number = false, className = '' } = {}, ...children) {
   const classes = [number ? 'number' : '', className].join(' ').trim() || null;
   return h('td', { 'data-label': label, class: classes }, ...children);
+}
+
+/** A small button of a row. @param of what it acts on, for screen readers */
+export function rowButton(text, className, of, onclick) {
+  const named = { class: `small ${className}`, text, 'aria-label': `${text} ${of}` };
+  return h('button', { type: 'button', ...named, onclick });
 }
 
 /** A row that says that there are none. */

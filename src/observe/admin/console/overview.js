@@ -1,4 +1,4 @@
-import { byId, cell, emptyRow, fill, h, keyed, setClass, setHidden, setText, still } from './dom.js';
+import { byId, cell, emptyRow, fill, h, keyed, setHidden, setText, still } from './dom.js';
 import * as format from './format.js';
 
 /** Seconds of the mean rate: single seconds change too much. */
@@ -59,7 +59,7 @@ export function showReceiving({ connections, refused, refusedSince, refusedLast 
   setText(byId('tile-refused-note'), `${counted}${since}${last}`);
   const { open, max, evicted, dropped } = connections;
   setText(byId('tile-connections'), format.count(open));
-  setClass(byId('tile-connections'), 'attention', dropped > 0);
+  byId('tile-connections').classList.toggle('attention', dropped > 0);
   const losses = [
     ...(evicted > 0 ? [`${format.count(evicted)} idle ones closed to make room`] : []),
     ...(dropped > 0 ? [`${format.count(dropped)} rejected`] : []),
@@ -69,7 +69,7 @@ export function showReceiving({ connections, refused, refusedSince, refusedLast 
 
 function count(id, value) {
   setText(byId(id), format.count(value));
-  setClass(byId(id), 'attention', value !== 0);
+  byId(id).classList.toggle('attention', value !== 0);
 }
 
 const DOING = {
@@ -185,7 +185,7 @@ function createSink(first) {
       setText(cells.retried, format.count(sink.retried));
       setText(cells.dead, format.count(sink.dead));
       setText(cells.error, wrong.length === 0 ? '–' : wrong.join('\n'));
-      setClass(cells.error, 'nothing', wrong.length === 0);
+      cells.error.classList.toggle('nothing', wrong.length === 0);
     },
   };
 }

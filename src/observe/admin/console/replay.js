@@ -1,6 +1,6 @@
 import { api } from './api.js';
 import { ask, toastResult } from './dialog.js';
-import { byId, cell, form, h, keyedRows, setHidden, setText, table } from './dom.js';
+import { byId, cell, form, h, keyedRows, rowButton, setHidden, setText, table } from './dom.js';
 import * as format from './format.js';
 
 const TONES = {
@@ -123,14 +123,7 @@ export class Replays {
     const bar = h('progress', { 'aria-label': `Progress of ${id}` });
     const detail = h('span', { class: 'muted small wrap' });
     state.append(pill, ' ', bar, ' ', detail);
-    const button = (text, className, act) =>
-      h('button', {
-        type: 'button',
-        class: `small ${className}`,
-        text,
-        'aria-label': `${text} ${id}`,
-        onclick: () => act(job),
-      });
+    const button = (text, className, act) => rowButton(text, className, id, () => act(job));
     const buttons = {
       start: button('Send…', '', (one) => this.#start(one)),
       resume: button('Continue', '', (one) => this.#start(one)),

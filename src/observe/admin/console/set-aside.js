@@ -1,7 +1,7 @@
 import { api } from './api.js';
 import { eventCells, showDetails } from './details.js';
 import { ask, toast, toastResult } from './dialog.js';
-import { byId, cell, h, keyedRows, setHidden, setText, still, table } from './dom.js';
+import { byId, cell, h, keyedRows, rowButton, setHidden, setText, still, table } from './dom.js';
 import * as format from './format.js';
 import { typesOf } from './replay.js';
 
@@ -125,14 +125,6 @@ export class SetAside {
   #create(item) {
     const { key } = item;
     const name = `${this.#kind.one} ${item.id}`;
-    const button = (text, className, act) =>
-      h('button', {
-        type: 'button',
-        class: `small ${className}`,
-        text,
-        'aria-label': `${text} ${name}`,
-        onclick: act,
-      });
     const { type, user, id } = eventCells(item, () => this.#open(item));
     const since = cell('Since', {}, format.moment(this.#kind.at(item)));
     const reasons = this.#kind
@@ -144,8 +136,8 @@ export class SetAside {
     const acts = h(
       'td',
       { class: 'acts' },
-      button('Retry', '', () => this.#retry({ keys: [key] }, 'it')),
-      button('Drop', 'danger', () => this.#drop({ keys: [key] }, `this ${this.#kind.one}`)),
+      rowButton('Retry', '', name, () => this.#retry({ keys: [key] }, 'it')),
+      rowButton('Drop', 'danger', name, () => this.#drop({ keys: [key] }, `this ${this.#kind.one}`)),
     );
     const sink = this.#hasSink ? [cell('Sink', {}, h('code', { text: this.#kind.where(item) }))] : [];
     return still(h('tr', {}, since, type, ...sink, why, user, id, acts));

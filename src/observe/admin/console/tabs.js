@@ -1,4 +1,4 @@
-import { setHidden } from './dom.js';
+import { byId, setHidden } from './dom.js';
 
 /** Accessible tabs: arrow keys move and open, and only the open one is in the tab order. */
 export class Tabs {
@@ -20,7 +20,7 @@ export class Tabs {
       const chosen = panelOf(tab) === panel;
       tab.setAttribute('aria-selected', String(chosen));
       tab.tabIndex = chosen ? 0 : -1;
-      setHidden(document.getElementById(panelOf(tab)), !chosen);
+      setHidden(byId(panelOf(tab)), !chosen);
     }
     this.#onOpen(panel);
   }
