@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Clock } from '../core/clock.ts';
 import { CATALOGUE } from '../core/errors.ts';
 import type { ConnectionCounts } from '../core/operations.ts';
+import { closeNow } from '../lib/listen.ts';
 import { MemoryBudget, Reservation } from './budget.ts';
 import { OVER_BUDGET, stopReading } from './bytes.ts';
 import { Connections } from './connections.ts';
@@ -135,12 +136,7 @@ export class Receiver {
   async close(): Promise<void> {
     const wasOpen = this.#server.listening || this.#state === 'draining';
     this.#enter('closed');
-    if (!wasOpen) return;
-    await new Promise<void>((resolve) => {
-      // An error says that it is closed already.
-      this.#server.close(() => resolve());
-      this.#server.closeAllConnections();
-    });
+    if (wasOpen) await closeNow(this.#server);
   }
 
   #enter(state: State): void {

@@ -1,5 +1,5 @@
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { bracketed, createServer, startListening } from '../lib/listen.ts';
+import { bracketed, closeNow, createServer, startListening } from '../lib/listen.ts';
 import { createSandboxApp } from './app.ts';
 import { subjectOf } from './events.ts';
 import { CORRECTED_AFTER_MS, eventName } from './health-data.ts';
@@ -59,11 +59,7 @@ export async function startSandbox(options: SandboxOptions = {}) {
     /** Ends timers, deliveries and connections. */
     stop: async () => {
       timers.stop();
-      const closed = new Promise<void>((resolve) => {
-        server.close(() => resolve());
-      });
-      server.closeAllConnections();
-      await Promise.all([closed, sender.stop()]);
+      await Promise.all([closeNow(server), sender.stop()]);
     },
   };
 }

@@ -2,7 +2,7 @@ import express, { type Express, type NextFunction, type Request, type Response }
 import { CATALOGUE, MillraceError, messageOf } from '../../core/errors.ts';
 import type { Erasures } from '../../core/erasure.ts';
 import type { FlushedSink, Operations } from '../../core/operations.ts';
-import { bracketed, createServer, startListening } from '../../lib/listen.ts';
+import { bracketed, closeNow, createServer, startListening } from '../../lib/listen.ts';
 import type { Meter } from '../metrics/meter.ts';
 import { activityApi, type ActivityBoard } from './activities.ts';
 import { type Audit, auditedErasures, auditedOperations } from './audit.ts';
@@ -55,11 +55,7 @@ export async function startAdmin(options: AdminOptions) {
   return {
     /** Base URL, without a path. */
     url: `http://${bracketed(host)}:${port}`,
-    close: () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => closeNow(server),
   };
 }
 
