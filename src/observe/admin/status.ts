@@ -31,10 +31,7 @@ export interface StatusOptions {
   /** Null where none is kept on this disk. */
   readonly journal: Pick<Journal, 'troubles'> | null;
   readonly dispatcher: { status(): readonly (SinkStatus & { readonly cursor: number })[] };
-  readonly receiver: Pick<MetricState, 'ready' | 'decompressing' | 'connections'> & {
-    readonly state: string;
-    readonly inFlight: number;
-  };
+  readonly receiver: MetricState['receiver'] & { readonly ready: boolean; readonly state: string };
   /** True while deliveries are refused because of the backlog. */
   readonly isBacklogFull: () => boolean;
   readonly operations: Operations;
@@ -136,20 +133,15 @@ export class Status implements ConsoleSource {
 
   async metrics(): Promise<{ contentType: string; text: string }> {
     const { meter, plan, receiver } = this.#options;
-    const { config } = plan.value;
     const state: MetricState = {
       meter,
       status: await this.#currentStatus(),
       ready: this.health().ready,
       archives: this.#archives(),
       schema: this.#options.schema?.figures ?? null,
-      receiving: receiver.inFlight,
-      decompressing: receiver.decompressing,
-      connections: receiver.connections,
-      routes: config.routes,
-      secrets: config.signing.secrets.length,
+      receiver,
+      config: plan.value.config,
       version: this.#version,
-      acknowledge: config.acknowledge,
     };
     return { contentType: this.#exposition.contentType, text: await this.#exposition.render(state) };
   }

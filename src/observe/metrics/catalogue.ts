@@ -23,8 +23,8 @@ const archiveGauge = ofSinks('gauge', ({ archives }) => archives);
 
 /** All metrics of our own, in the order of the reference. Labels are bounded by the config or by a Tally. */
 const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
-  millrace_info: gauge('Always 1.', ['version', 'acknowledge'], ({ version, acknowledge }) => [
-    { labels: { version, acknowledge }, value: 1 },
+  millrace_info: gauge('Always 1.', ['version', 'acknowledge'], ({ version, config }) => [
+    { labels: { version, acknowledge: config.acknowledge }, value: 1 },
   ]),
   millrace_ready: gauge('1 while deliveries are accepted, as /readyz says.', ({ ready }) => +ready),
 
@@ -41,8 +41,8 @@ const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
   millrace_route_events_total: counter(
     'Accepted events by the route that matched; restarts at 0 with each reload.',
     ['route', 'match'],
-    ({ meter, routes }) => [
-      ...routes.map(({ match }, index) => ({
+    ({ meter, config }) => [
+      ...config.routes.map(({ match }, index) => ({
         labels: { route: String(index), match: match.join(',') },
         value: meter.routes.get(String(index)),
       })),
@@ -75,17 +75,20 @@ const DEFINITIONS: Readonly<Record<string, Unnamed>> = {
   ),
   millrace_receive_in_flight: gauge(
     'Deliveries that have begun and are not yet answered.',
-    (state) => state.receiving,
+    ({ receiver }) => receiver.inFlight,
   ),
-  millrace_decompress_queue: gauge('Bodies waiting to be decompressed.', (state) => state.decompressing),
-  millrace_connections: gauge('Open connections of senders.', ({ connections }) => connections.open),
+  millrace_decompress_queue: gauge(
+    'Bodies waiting to be decompressed.',
+    ({ receiver }) => receiver.decompressing,
+  ),
+  millrace_connections: gauge('Open connections of senders.', ({ receiver }) => receiver.connections.open),
   millrace_connections_evicted_total: counter(
     'Idle connections closed to make room for new ones at server.maxConnections.',
-    ({ connections }) => connections.evicted,
+    ({ receiver }) => receiver.connections.evicted,
   ),
   millrace_connections_dropped_total: counter(
     'New connections closed at once because server.maxConnections was reached and none was idle.',
-    ({ connections }) => connections.dropped,
+    ({ receiver }) => receiver.connections.dropped,
   ),
   millrace_receive_seconds: histogram(
     'Time from the end of the headers of a delivery to its answer.',
@@ -252,8 +255,8 @@ export const METRICS: readonly MetricDefinition[] = Object.entries(DEFINITIONS).
   return { name, ...definition };
 });
 
-function bySecret({ meter, secrets }: MetricState, read: (use: SecretUse | undefined) => number): Sample[] {
-  return Array.from({ length: secrets }, (_, index) => ({
+function bySecret({ meter, config }: MetricState, read: (use: SecretUse | undefined) => number): Sample[] {
+  return config.signing.secrets.map((_, index) => ({
     labels: { index: String(index) },
     value: read(meter.secrets.get(index)),
   }));

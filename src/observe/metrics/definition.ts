@@ -1,6 +1,6 @@
+import type { Config } from '../../config/config.ts';
 import type { ConnectionCounts, ReceiptsStatus, SystemStatus } from '../../core/operations.ts';
 import type { NotedHead } from '../../core/proof.ts';
-import type { Route } from '../../core/route.ts';
 import type { SchemaWatch } from '../schema/watch.ts';
 import type { Distribution, Meter } from './meter.ts';
 
@@ -9,16 +9,15 @@ export interface MetricState {
   readonly meter: Meter;
   readonly status: SystemStatus;
   readonly ready: boolean;
-  /** Unanswered deliveries. */
-  readonly receiving: number;
-  /** Bodies that wait for decompression. */
-  readonly decompressing: number;
-  readonly connections: ConnectionCounts;
-  readonly routes: readonly Route[];
-  /** Number of configured secrets. */
-  readonly secrets: number;
+  readonly receiver: {
+    /** Unanswered deliveries. */
+    readonly inFlight: number;
+    /** Bodies that wait for decompression. */
+    readonly decompressing: number;
+    readonly connections: ConnectionCounts;
+  };
+  readonly config: Pick<Config, 'acknowledge' | 'routes' | 'signing'>;
   readonly version: string;
-  readonly acknowledge: string;
   /** Null without a schema memory. */
   readonly schema: SchemaWatch['figures'] | null;
   /** Heads of the manifests of files sinks. */
