@@ -99,22 +99,18 @@ async function send(
 ): Promise<void> {
   const sender = new Sender(url, CONNECTIONS);
   const status = new StatusLine(io);
-  const running = new Set<Promise<void>>();
+  const all: Promise<void>[] = [];
   let failure: unknown = null;
   try {
     for (const request of requests) {
       if (io.signal.aborted) throw unfinished();
       await sender.room(CONNECTIONS * 4);
-      const done: Promise<void> = sender
-        .send(request)
-        .then((answer) => answers.count(request, answer))
-        .catch((error: unknown) => void (failure ??= error))
-        .finally(() => running.delete(done));
-      running.add(done);
+      const sent = sender.send(request).then((answer) => answers.count(request, answer));
+      all.push(sent.catch((error: unknown) => void (failure ??= error)));
       status.show(() => `answered   ${answers.sent}`);
     }
-    await Promise.all(running);
-    for (const request of answers.repeats()) answers.count(request, await sender.send(request));
+    await Promise.all(all);
+    for (const request of answers.repeats) answers.count(request, await sender.send(request));
   } finally {
     status.clear();
     await sender.close();

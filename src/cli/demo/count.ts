@@ -5,23 +5,7 @@ import { verifyArchive } from '../../archive/verify.ts';
 import type { DemoHistory } from './history.ts';
 import type { DemoAnswers } from './requests.ts';
 
-export interface DemoCounts {
-  readonly ok: boolean;
-  /** Requests, good and bad. */
-  readonly sent: number;
-  readonly accepted: number;
-  readonly duplicates: number;
-  readonly quarantined: number;
-  readonly refused: number;
-  /** Records read back from the archive's files. */
-  readonly delivered: number;
-  readonly archive: string;
-  readonly files: number;
-  /** The stand-in of the service: its events in the archive, and its meals in the tables. */
-  readonly history: Omit<DemoHistory, 'events' | 'problems'> & { readonly events: number };
-  /** What does not add up; empty when `ok`. */
-  readonly problems: readonly string[];
-}
+export type DemoCounts = Awaited<ReturnType<typeof countArchive>>;
 
 /** Compares the archive with the answers: it must have each accepted event once, byte for byte, and nothing else. */
 export async function countArchive(
@@ -29,7 +13,7 @@ export async function countArchive(
   places: Places,
   answers: DemoAnswers,
   history: DemoHistory,
-): Promise<DemoCounts> {
+) {
   const problems = [...answers.problems, ...history.problems];
   const missing = new Map([...answers.bodies, ...history.events]);
   const files = new Set<string>();
@@ -60,15 +44,19 @@ export async function countArchive(
   const { users, meals, meal_items, tables } = history;
   return {
     ok: problems.length === 0,
+    /** Requests, good and bad. */
     sent: answers.sent,
     accepted,
     duplicates: duplicate,
     quarantined,
     refused,
+    /** Records read back from the archive's files. */
     delivered,
     archive,
     files: files.size,
+    /** The stand-in of the service: its events in the archive, and its meals in the tables. */
     history: { users, events, meals, meal_items, tables },
+    /** What does not add up. */
     problems: problems.slice(0, 20),
   };
 }

@@ -6,17 +6,7 @@ import { runBackfill } from '../../history/backfill/run.ts';
 import { startSandbox } from '../../sandbox/start.ts';
 import { ServiceClient } from '../../history/service/client.ts';
 
-export interface DemoHistory {
-  readonly users: number;
-  /** SHA-256 of the body by id, for each accepted event of the stand-in. */
-  readonly events: ReadonlyMap<string, string>;
-  /** Rows in the files of the tables. */
-  readonly meals: number;
-  readonly meal_items: number;
-  /** Folder of the tables. */
-  readonly tables: string;
-  readonly problems: readonly string[];
-}
+export type DemoHistory = Awaited<ReturnType<typeof demoHistory>>;
 
 const USERS = 20;
 const PROVIDER = 'made_up';
@@ -29,7 +19,7 @@ export async function demoHistory(
   receiver: { readonly url: string; readonly secret: string },
   folder: string,
   signal: AbortSignal,
-): Promise<DemoHistory> {
+) {
   const sandbox = await startSandbox({
     host: '127.0.0.1',
     seed: 'demo',
@@ -39,6 +29,7 @@ export async function demoHistory(
     data: 'after_pull',
     webhooks: [receiver],
   });
+  /** SHA-256 of the body by id, for each accepted event of the stand-in. */
   const events = new Map<string, string>();
   const problems: string[] = [];
   sandbox.state.sender.onAttempt(({ message: { id, type, body }, status, problem }) => {

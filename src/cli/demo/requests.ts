@@ -55,7 +55,8 @@ export class DemoAnswers {
   /** SHA-256 of the body by delivery id, for each accepted event. */
   readonly bodies = new Map<string, string>();
   readonly problems: string[] = [];
-  readonly #repeats: DemoRequest[] = [];
+  /** Accepted requests to send a second time. */
+  readonly repeats: DemoRequest[] = [];
 
   count(request: DemoRequest, answer: Answer): void {
     this.sent += 1;
@@ -69,12 +70,7 @@ export class DemoAnswers {
     if (got !== 'accepted') return;
     this.bodies.set(request.id, hash('sha256', request.body, 'hex'));
     if (this.bodies.size % GOOD_FOR_ONE_REPEAT === 1)
-      this.#repeats.push({ ...request, expected: 'duplicate' });
-  }
-
-  /** Accepted requests to send a second time. */
-  repeats(): readonly DemoRequest[] {
-    return this.#repeats;
+      this.repeats.push({ ...request, expected: 'duplicate' });
   }
 }
 

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -13,33 +14,26 @@ import { createLog } from '../log.ts';
 export interface DevOptions {
   /** Folder of all its data. */
   readonly folder: string;
-  /** 0 is any free port; null is the usual port, or a free one when that is taken. */
-  readonly port: number | null;
-  readonly adminPort: number | null;
-  readonly servicePort: number | null;
+  /** 0 is any free port; undefined is the usual port, or a free one when that is taken. */
+  readonly port: number | undefined;
+  readonly adminPort: number | undefined;
+  readonly servicePort: number | undefined;
   readonly users: number;
   /** Milliseconds between two events of the stand-in; 0 for none. */
   readonly every: number;
 }
 
-/** A receiver and a stand-in of the service that sends to it. */
-export interface DevApp {
-  readonly app: App;
-  readonly sandbox: Sandbox;
-  readonly secret: string;
-  /** The receiver's config file; it contains the secret. */
-  readonly config: string;
-  /** Rejects when the journal can no longer be trusted. */
-  readonly failed: Promise<never>;
-  stop(signal: AbortSignal): Promise<void>;
-}
+export type DevApp = Awaited<ReturnType<typeof startDev>>;
 
 const USUAL = { receiver: 8080, admin: 9090, service: 8090 };
 /** Closes files early, so that there is something to read. */
 const ROTATE = '10s';
 
-/** @throws MillraceError address_unavailable, journal_in_use, folder_unwritable */
-export async function startDev(io: Io, options: DevOptions): Promise<DevApp> {
+/**
+ * A receiver and a stand-in of the service that sends to it.
+ * @throws MillraceError address_unavailable, journal_in_use, folder_unwritable
+ */
+export async function startDev(io: Io, options: DevOptions) {
   const { folder, users, every } = options;
   const port = options.port ?? (await usualOrFree(USUAL.receiver));
   const adminPort = options.adminPort ?? (await usualOrFree(USUAL.admin));
@@ -51,7 +45,7 @@ export async function startDev(io: Io, options: DevOptions): Promise<DevApp> {
   let app: App;
   const config = join(folder, 'millrace.yaml');
   try {
-    const text = devConfig({ folder, port, adminPort, secret, sandbox });
+    const text = devConfig(folder, port, adminPort, secret, sandbox);
     await mkdir(folder, { recursive: true, mode: 0o750 });
     // Without the environment: production secrets must not be used.
     const loaded = await resolveText(text, { file: config, env: {} });
@@ -70,25 +64,25 @@ export async function startDev(io: Io, options: DevOptions): Promise<DevApp> {
     app,
     sandbox,
     secret,
+    /** The receiver's config file; it contains the secret. */
     config,
+    /** Rejects when the journal can no longer be trusted. */
     failed: failure.promise,
-    stop: async (signal) => {
+    stop: async (signal: AbortSignal): Promise<void> => {
       await sandbox.stop();
       await app.stop(signal);
     },
   };
 }
 
-interface ConfigParts {
-  readonly folder: string;
-  readonly port: number;
-  readonly adminPort: number;
-  readonly secret: string;
-  readonly sandbox: Sandbox;
-}
-
-function devConfig({ folder, port, adminPort, secret, sandbox }: ConfigParts): string {
-  const follow = { path: join(folder, 'history'), baseUrl: sandbox.url, apiKey: sandbox.apiKey };
+function devConfig(
+  folder: string,
+  port: number,
+  adminPort: number,
+  secret: string,
+  { url: baseUrl, apiKey }: Sandbox,
+): string {
+  const follow = { path: join(folder, 'history'), baseUrl, apiKey };
   const config = {
     server: { host: '127.0.0.1', port },
     admin: { host: '127.0.0.1', port: adminPort },
@@ -109,12 +103,12 @@ function devConfig({ folder, port, adminPort, secret, sandbox }: ConfigParts): s
 
 /** The usual port, or 0 when it is taken. */
 async function usualOrFree(port: number): Promise<number> {
-  const probe = createServer();
-  const free = await new Promise<boolean>((resolve) => {
-    probe.once('error', () => resolve(false));
-    probe.listen(port, '127.0.0.1', () => resolve(true));
-  });
-  if (!free) return 0;
+  const probe = createServer().listen(port, '127.0.0.1');
+  try {
+    await once(probe, 'listening');
+  } catch {
+    return 0;
+  }
   await probe[Symbol.asyncDispose]();
   return port;
 }

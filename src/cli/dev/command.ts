@@ -44,9 +44,9 @@ export function devCommand(io: Io): Command {
   return commandOf('dev', OPTIONS, HELP)
     .description('receiver, files, console and a stand-in of the service, all on this machine')
     .action(async (options: Options) => {
-      const { folder, users, every, port = null, adminPort = null, servicePort = null } = options;
+      const { folder, every } = options;
       actAsOwnerOf(folder);
-      const dev = await startDev(io, { folder: resolve(folder), port, adminPort, servicePort, users, every });
+      const dev = await startDev(io, { ...options, folder: resolve(folder) });
       try {
         printResult(io, options, describe(dev), render(dev, every, io));
         await Promise.race([dev.failed, untilAborted(io.signal)]);
