@@ -12,6 +12,7 @@ import {
   LONGEST_ELEMENT,
   type ShapeProgress,
   shapeText,
+  type ShapeTextOptions,
 } from '../tables/ndjson/shape-text.ts';
 import { describeDrift, describeExtraField, Drift, type TableDrift } from '../tables/learned/drift.ts';
 import { TABLES, type Tables } from '../tables/tables.ts';
@@ -75,22 +76,10 @@ export function ndjsonCommand(io: Io): Command {
     });
 }
 
-interface Work {
-  readonly input: Input;
-  readonly options: Options;
-  readonly tables: readonly string[];
-  readonly shaping: {
-    readonly given: Readonly<Record<string, string>>;
-    readonly longest: number;
-    readonly lines: boolean;
-    readonly known: Tables;
-    readonly lists: readonly string[];
-    readonly groups?: string;
-  };
-}
+type Work = Awaited<ReturnType<typeof prepare>>;
 
 /** Checks the options and opens the input. */
-async function prepare(file: string, options: Options, io: Io): Promise<Work> {
+async function prepare(file: string, options: Options, io: Io) {
   const known = await tablesOf(options, io);
   if (!known.has(options.table))
     throw usageError(`--table ${options.table}: the tables are ${[...known.keys()].join(', ')}`);
@@ -108,14 +97,14 @@ async function prepare(file: string, options: Options, io: Io): Promise<Work> {
 }
 
 /** Where answers with history have the documents of a table. */
-function listsOf(table: string, known: Tables): Pick<Work['shaping'], 'lists' | 'groups'> {
+function listsOf(table: string, known: Tables): Pick<ShapeTextOptions, 'lists' | 'groups'> {
   const { name } = known.entry(table).document;
   const lists = [...RESOURCES.values()].flatMap((one) =>
     one.table === name && one.list !== '' ? [one.list] : [],
   );
   return {
     lists: [...new Set(lists)].filter((list) => list !== GROUPS),
-    ...(lists.includes(GROUPS) ? { groups: GROUPS } : {}),
+    groups: lists.includes(GROUPS) ? GROUPS : undefined,
   };
 }
 

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseOutcomes, OUTCOMES, type Outcome, type Rows } from '../../history/backfill/outcomes.ts';
+import { parseOutcomes, OUTCOMES } from '../../history/backfill/outcomes.ts';
 import { Checkpoint } from '../../history/backfill/checkpoint.ts';
 import { shardFolder, shardOf } from '../../history/backfill/plan.ts';
 import { errorCode, readIfThere } from '../../lib/durable.ts';
@@ -10,31 +10,16 @@ import type { ObjectStore } from '../../core/storage.ts';
 import { usageError } from '../io.ts';
 import { withStore, type Settings } from '../places.ts';
 
-/** Totals of all shards of a backfill. */
-export interface ShardsSummary {
-  readonly shards: number;
-  /** Folders of incomplete shards, sorted. */
-  readonly incomplete: readonly string[];
-  /** Folders with users who failed or were not pulled, sorted. */
-  readonly failing: readonly string[];
-  readonly users: number;
-  readonly meals: number;
-  readonly meal_items: number;
-  /** By table. */
-  readonly rows: Rows;
-  readonly rejects: number;
-  readonly outcomes: Readonly<Record<Outcome['status'], number>>;
-}
+export type ShardsSummary = Awaited<ReturnType<typeof summariseShards>>;
 
 /** `_backfill.ndjson` of each shard by folder; null for an incomplete shard. */
 type Texts = ReadonlyMap<string, string | null>;
 
-/** @throws MillraceError usage when there are no shards, or shards of several backfills */
-export async function summariseShards(
-  out: string,
-  storage: Settings,
-  signal: AbortSignal,
-): Promise<ShardsSummary> {
+/**
+ * Totals of all shards of a backfill.
+ * @throws MillraceError usage when there are no shards, or shards of several backfills
+ */
+export async function summariseShards(out: string, storage: Settings, signal: AbortSignal) {
   const texts = isStoreUrl(out)
     ? await withStore(out, storage, (store) => textsInStore(store, signal))
     : textsInFolder(out);
@@ -48,7 +33,9 @@ export async function summariseShards(
     );
   const numbers = Array.from({ length: first.of }, (_, index) => index + 1);
   const folders = numbers.map((number) => shardFolder({ number, of: first.of }));
+  /** Folders of incomplete shards, sorted. */
   const incomplete = folders.filter((folder) => (texts.get(folder) ?? null) === null);
+  /** Folders with users who failed or were not pulled, sorted. */
   const failing = new Set<string>();
   const shardOfUser = new Map<string, string>();
   const sums: Record<string, number> = { meals: 0, meal_items: 0, rejects: 0 };

@@ -5,14 +5,7 @@ import type { Config, LoadedConfig } from '../../config/config.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { inColumns } from '../../lib/columns.ts';
 import { visible } from '../../lib/visible.ts';
-import {
-  Comparison,
-  type Fate,
-  fatesBy,
-  type Move,
-  QUARANTINED,
-  type TargetCount,
-} from '../../deliver/routes/compare.ts';
+import { Comparison, type Fate, fatesBy, type Move, QUARANTINED } from '../../deliver/routes/compare.ts';
 import { compileRoutes } from '../../deliver/routes/table.ts';
 import { createValidator } from '../../receive/validate/envelope.ts';
 import { configIfAny, withRedactions } from '../config-options.ts';
@@ -43,7 +36,7 @@ export async function checkAgainst(
   against: string,
   next: LoadedConfig,
   current: LoadedConfig | null,
-): Promise<AgainstReport> {
+) {
   const before = current ?? next;
   // Under the same envelope section all events are valid, as they were when they came.
   const [was, is] = [before, next].map(({ config }) => JSON.stringify(config.envelope));
@@ -73,10 +66,13 @@ export async function checkAgainst(
   if (unreadable > 0) io.setExit(EXIT.partial);
   return {
     against,
+    /** File of the current config; null without one. */
     current: current?.file ?? null,
     next: next.file,
     events: comparison.events,
+    /** Records that could not be read; the other counts do not include them. */
     unreadable,
+    /** Events that go elsewhere. */
     changed: comparison.changed,
     moves: comparison.moves(),
     targets: comparison.targets(),
@@ -135,28 +131,11 @@ async function* journalEvents(loaded: LoadedConfig): AsyncGenerator<PastEvent> {
 }
 
 /** The JSON of `check --against`. */
-interface AgainstReport {
-  readonly against: string;
-  /** File of the current config; null without one. */
-  readonly current: string | null;
-  readonly next: string;
-  readonly events: number;
-  /** Records that could not be read; the other counts do not include them. */
-  readonly unreadable: number;
-  /** Events that go elsewhere. */
-  readonly changed: number;
-  readonly moves: readonly Move[];
-  readonly targets: readonly TargetCount[];
-  readonly sinks: {
-    readonly added: readonly string[];
-    readonly removed: readonly string[];
-    /** Names of changed options; never their values. */
-    readonly changed: Readonly<Record<string, readonly string[]>>;
-  };
-}
+type AgainstReport = Awaited<ReturnType<typeof checkAgainst>>;
 
 /** Added, removed and changed sinks. */
-function differingSinks(current: Config, next: Config): AgainstReport['sinks'] {
+function differingSinks(current: Config, next: Config) {
+  /** Names of changed options; never their values. */
   const changed: Record<string, readonly string[]> = {};
   for (const [name, sink] of Object.entries(next.sinks)) {
     const before = current.sinks[name];

@@ -1,11 +1,8 @@
 import type { Command } from 'commander';
-import type { Places } from '../../archive/places.ts';
 import { readArchive } from '../../archive/read.ts';
 import { inspectArchive, type VerifyOptions } from '../../archive/verify.ts';
 import { EXIT } from '../../core/errors.ts';
 import { entryOfRecord } from '../../core/receipt.ts';
-import type { RecordOpener } from '../../core/sealed-record.ts';
-
 import { checkReceipt, type CheckedReceipt } from '../../privacy/erase/check-receipt.ts';
 import { receiptsIn } from '../../privacy/erase/receipt.ts';
 import { isRecord } from '../../lib/is-record.ts';
@@ -68,28 +65,7 @@ export function eraseVerifyCommand(io: Io): Command {
     });
 }
 
-interface ArchiveReport {
-  readonly archive: string;
-  readonly files: number;
-  readonly records: number;
-  /** Sealed records without a key. */
-  readonly closed: number;
-}
-
-interface Report extends Readonly<Record<keyof Findings, readonly string[]>> {
-  readonly receipt: string;
-  readonly signed_by: string | null;
-  readonly records_removed: number;
-  readonly not_searched: readonly string[];
-  readonly not_reached: readonly string[];
-  /** Entries of the log that the receipt names. */
-  readonly entries: number;
-  /** Null when the log was not asked. */
-  readonly proven: number | null;
-  readonly archives: readonly ArchiveReport[];
-}
-
-async function verify(file: string, options: Options, io: Io): Promise<Report> {
+async function verify(file: string, options: Options, io: Io) {
   const { publicKey, archive: archives } = options;
   const config = options.config === undefined ? null : configOf(options, io).config;
   const trusted = new Set([...publicKey, ...(config === null ? [] : readProof(config).trusted)]);
@@ -115,12 +91,10 @@ async function verify(file: string, options: Options, io: Io): Promise<Report> {
     receipts: config === null ? null : receiptsIn(config.erasure.path, trusted),
   };
   const opener = await openerOf(options, io, 'nothing');
-  const found: ArchiveReport[] = [];
+  const found: Awaited<ReturnType<typeof searchArchive>>[] = [];
   await withArchives(archives, options, io, async (places) => {
-    for (const archive of archives)
-      found.push(
-        await searchArchive(archive, checked, { places, opener, trust, signal: io.signal }, differences),
-      );
+    const how = { places, opener, trust, signal: io.signal };
+    for (const archive of archives) found.push(await searchArchive(archive, checked, how, differences));
   });
   if (options.out !== undefined) {
     const text = JSON.stringify({ receipt, proofs: Object.fromEntries(proofs ?? []) });
@@ -132,7 +106,9 @@ async function verify(file: string, options: Options, io: Io): Promise<Report> {
     records_removed: receipt.records_removed,
     not_searched: receipt.not_searched,
     not_reached: receipt.not_reached ?? [],
+    /** Entries of the log that the receipt names. */
     entries: entries.length,
+    /** Null when the log was not asked. */
     proven: proofs?.size ?? null,
     ...findings,
     archives: found,
@@ -157,28 +133,23 @@ function entriesOf({ receipt }: CheckedReceipt): string[] {
   return [...new Set(all.map(String))];
 }
 
-interface SearchOptions extends Pick<VerifyOptions, 'trust' | 'signal'> {
-  readonly places: Places;
-  readonly opener: RecordOpener | undefined;
-}
-
 /** Verifies an archive, and looks for erased events in it. */
 async function searchArchive(
   archive: string,
   checked: CheckedReceipt,
-  { opener, ...how }: SearchOptions,
+  how: Pick<VerifyOptions, 'places' | 'opener' | 'trust' | 'signal'>,
   differences: string[],
-): Promise<ArchiveReport> {
+) {
   const entries = new Set(entriesOf(checked));
   const before = new Set(checked.receipt.items.flatMap(({ sha256_before: hash }) => hash ?? []));
-  const reading = opener === undefined ? how : { ...how, opener };
-  const { report, files } = await inspectArchive(archive, reading);
+  const { report, files } = await inspectArchive(archive, how);
   for (const { code, file, line, detail } of report.differences)
     differences.push(`${archive}: ${placed(file, line)}: ${code}: ${detail}`);
   for (const [file, { sha256 }] of files)
     if (before.has(sha256)) differences.push(`${archive}: ${file} is as it was before the erasure`);
+  /** Sealed records without a key. */
   let closed = 0;
-  for await (const item of readArchive(archive, { ...reading, parts: true })) {
+  for await (const item of readArchive(archive, { ...how, parts: true })) {
     if (item.kind === 'problem') closed += item.sealed === undefined ? 0 : 1;
     else if (entries.has(entryOfRecord(item.record, item.body)?.toString('base64') ?? ''))
       differences.push(`${archive}: ${item.file}:${item.line} is an event that the receipt says was erased`);
@@ -186,7 +157,7 @@ async function searchArchive(
   return { archive, files: report.files, records: report.records, closed };
 }
 
-function linesOf(report: Report): string[] {
+function linesOf(report: Awaited<ReturnType<typeof verify>>): string[] {
   const { receipt, signed_by: by, records_removed: records, entries, proven } = report;
   const { unproven, archives, differences } = report;
   const inLog = proven === null ? 'not verified: use --log' : `${proven} proven to be in the log`;
