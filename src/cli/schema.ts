@@ -12,7 +12,7 @@ import {
   type TableSchema,
 } from '../tables/sql/schema.ts';
 import { notePulls, WHOLE_PULLS } from '../tables/sql/vanished.ts';
-import { TABLES, type TableEntry, type Tables } from '../tables/tables.ts';
+import { TABLES, type TableEntry } from '../tables/tables.ts';
 import { messageOf } from '../core/errors.ts';
 import { isCalendarDay } from '../lib/calendar-day.ts';
 import { reportLost } from './file-reports.ts';
@@ -123,13 +123,14 @@ export function schemaCommand(io: Io): Command {
         const storage = storageOf(options, io, [options.export]);
         const changes = await changesAfter(options.export, options.after, storage ?? undefined);
         reportLost(changes, io);
-        const loads = loadsOfExport(changes, entries, { ...options, export: options.export, dialect });
+        const loads = loadsOfExport(changes, entries, dialect, from ?? options.export);
         for (const statements of loads) print(io, statements);
         return;
       }
       if (options.backfill !== undefined) {
-        const named = { ...options, backfill: options.backfill, dialect };
-        for (const statements of await loadsOfBackfill(entries, tables, named)) print(io, statements);
+        const made = await filesOfBackfill(options.backfill, tables);
+        const loads = loadsOfBackfill(made, entries, dialect, from ?? options.backfill);
+        for (const statements of loads) print(io, statements);
         return;
       }
       if (from !== undefined && table === undefined)
@@ -160,11 +161,8 @@ function refuseSql(name: string | undefined, options: Options): void {
 function loadsOfExport(
   { terms: format, days, emptied, files }: Changes,
   entries: readonly TableEntry[],
-  {
-    dialect,
-    export: folder,
-    from = folder,
-  }: Options & { readonly dialect: DialectName; readonly export: string },
+  dialect: DialectName,
+  from: string,
 ): string[] {
   const schemaAt = (place: string, options: SchemaOptions): TableSchema | null => {
     const name = place.slice(0, place.indexOf('/'));
@@ -181,13 +179,8 @@ function loadsOfExport(
     ].filter((statements) => typeof statements === 'string');
     const changed = new Set([...days, ...single.map(({ file }) => file)].map((place) => place.split('/')[0]));
     const schemas = entries.filter(({ definition }) => changed.has(definition.name));
-    return [
-      ...loads,
-      ...vanishedBy(
-        schemas.map((entry) => schemaOf(entry, dialect)),
-        dialect,
-      ),
-    ];
+    const declared = schemas.map((entry) => schemaOf(entry, dialect));
+    return [...loads, ...vanishedBy(declared, dialect)];
   });
 }
 
@@ -266,16 +259,12 @@ function pullsTable(dialect: DialectName): string {
 }
 
 /** Statements that load the folder of a backfill, and then remove what its whole pulls do not have. */
-async function loadsOfBackfill(
+function loadsOfBackfill(
+  { tables, pulls }: Awaited<ReturnType<typeof filesOfBackfill>>,
   entries: readonly TableEntry[],
-  known: Tables,
-  {
-    dialect,
-    backfill,
-    from = backfill,
-  }: Options & { readonly dialect: DialectName; readonly backfill: string },
-): Promise<string[]> {
-  const { tables, pulls } = await filesOfBackfill(backfill, known);
+  dialect: DialectName,
+  from: string,
+): string[] {
   const schemas = entries
     .filter(({ definition }) => tables.has(definition.name))
     .map((entry) => schemaOf(entry, dialect, `${from.replace(/\/$/, '')}/${entry.definition.name}.ndjson`));
