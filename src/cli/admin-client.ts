@@ -106,7 +106,8 @@ export class AdminClient {
     how: Pick<Dispatcher.RequestOptions, 'method' | 'headersTimeout' | 'signal'>,
     body?: object,
   ): Promise<Dispatcher.ResponseData['body']> {
-    const { request } = await loadHttp();
+    // Loaded late: most commands never ask.
+    const { request } = await import('undici');
     const answer = await request(url, {
       ...how,
       headers: {
@@ -152,11 +153,6 @@ export class AdminClient {
     };
   }
 
-  /** Makes the receiver reload its config. @throws MillraceError receiver_unreachable with the reason of a failure */
-  async reload(): Promise<void> {
-    await this.ask('POST', '/reload', {}, 0);
-  }
-
   /** @param signal ends the wait for a run, not the run */
   erasures(signal: AbortSignal): Erasures {
     return {
@@ -173,11 +169,6 @@ export class AdminClient {
 const NO_RECEIVER =
   'none runs with this config, or it has no admin listener (admin.enabled). Start one with `millrace serve`, or name its ' +
   'config with --config';
-
-/** Loads undici late: most commands never ask. */
-function loadHttp(): Promise<typeof import('undici')> {
-  return import('undici');
-}
 
 function unreachable(url: string, error: unknown): MillraceError {
   if (error instanceof MillraceError) return error;

@@ -47,7 +47,7 @@ export class LocalReceiver {
       };
     if (!mayReload) return { state: 'stale', reason: 'it has not read its config again (kill -HUP)' };
     try {
-      await client.reload();
+      await client.ask('POST', '/reload', {}, 0);
     } catch (error) {
       return { state: 'stale', reason: `it could not read its config again: ${messageOf(error)}` };
     }
