@@ -110,7 +110,7 @@ export function receiverConfigIfAny(flags: ConfigFlags, io: Io, isQuiet = false)
 }
 
 /** Whether a running process serves this config. */
-function isServed(config: Config): boolean {
+export function isServed(config: Config): boolean {
   const owner = readOwner(ownerFolder(config));
   return owner !== null && owner.admin !== null && isRunning(owner.pid);
 }

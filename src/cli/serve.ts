@@ -7,15 +7,13 @@ import type { ResolvedConfig } from '../config/config.ts';
 import { resolveConfig } from '../config/load.ts';
 import { EXIT, messageOf, MillraceError } from '../core/errors.ts';
 import { untilAborted } from '../lib/abort.ts';
-import { ownerFolder, readOwner } from '../journal/owner.ts';
 import { keepUser } from '../lib/act-as-owner.ts';
-import { isRunning } from '../lib/lock-owner.ts';
 import { Serial } from '../lib/serial.ts';
 import { aboutDuration } from '../lib/units.ts';
 import { asOwner } from './as-owner.ts';
 import { usageError, type Io } from './io.ts';
 import { createLog } from './log.ts';
-import { CONFIG } from './config-options.ts';
+import { CONFIG, isServed } from './config-options.ts';
 import { commandOf, oneOf, type OptionsOf } from './options.ts';
 
 const HELP = `
@@ -139,8 +137,7 @@ function isJournalHeld(error: unknown): error is MillraceError {
  */
 function refuse(error: unknown, { config }: ResolvedConfig): never {
   if (!(error instanceof MillraceError) || !error.retryable) throw error;
-  const owner = isJournalHeld(error) ? readOwner(ownerFolder(config)) : null;
-  const exit = owner !== null && owner.admin !== null && isRunning(owner.pid) ? EXIT.usage : EXIT.failed;
+  const exit = isJournalHeld(error) && isServed(config) ? EXIT.usage : EXIT.failed;
   throw new MillraceError(error.code, error.detail, { cause: error, exit });
 }
 
