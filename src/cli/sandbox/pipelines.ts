@@ -16,12 +16,8 @@ interface Broker {
 }
 
 export interface OpenPipelines extends Pipelines {
-  /**
-   * Publishes waiting messages for a while, then gives up.
-   * @param patience milliseconds, default 5000
-   * @returns messages that were not published
-   */
-  close(patience?: number): Promise<number>;
+  /** Publishes waiting messages for a while, then gives up. @returns messages that were not published */
+  close(): Promise<number>;
 }
 
 /**
@@ -46,10 +42,10 @@ export async function openPipelines(
   return {
     destinations,
     publish: (destination, message) => open.get(destination.name)?.outbox.put(message),
-    close: async (patience = PATIENCE_MS) => {
+    close: async () => {
       const left = await Promise.all(
         Array.from(open.values(), async ({ broker, outbox }) => {
-          const count = await outbox.close(patience);
+          const count = await outbox.close(PATIENCE_MS);
           await broker.close().catch(() => undefined);
           return count;
         }),
