@@ -58,9 +58,9 @@ export function sendCommand(io: Io): Command {
       if (options.id !== undefined && !isDeliveryId(options.id))
         throw usageError('--id must be 1 to 256 visible ASCII characters');
       const sender = new Sender(url, Math.min(count, 16));
-      const patience = new Patience(options.retry);
       const stop = new AbortController();
       const signal = AbortSignal.any([io.signal, stop.signal]);
+      const answerOf = repeating(options.retry, signal);
       let [answered, refused, unsigned, aside] = [0, 0, 0, 0];
       let failure: unknown = null;
       try {
@@ -70,7 +70,7 @@ export function sendCommand(io: Io): Command {
           const { id, body } = eventOf(options, n);
           const post = (): Promise<Answer> =>
             sender.send({ headers: signStandardWebhooks(secret, id, Date.now(), body), body });
-          const sent = patience.answerOf(post, signal).then(({ status, receipt, body: answer }) => {
+          const sent = answerOf(post).then(({ status, receipt, body: answer }) => {
             answered += 1;
             if (status >= 300) refused += 1;
             if (status === 401) unsigned += 1;
@@ -126,32 +126,26 @@ function targetOf(options: Options, io: Io): { readonly url: string; readonly se
   return { url: options.url ?? (config === undefined ? USUAL_URL : receiverUrlOf(config)), secret };
 }
 
-/** Repeats a request until it gets a final answer, or until no request has got one for a while. */
-class Patience {
-  readonly #ms: number;
-  #end: number;
-
-  /** @param ms since the last final answer */
-  constructor(ms: number) {
-    this.#ms = ms;
-    this.#end = performance.now() + ms;
-  }
-
-  /** @throws the error of the last try */
-  async answerOf(post: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+/**
+ * A function that repeats a request until it gets a final answer, or until no request has got one for `ms` milliseconds. It throws
+ * the error of the last try.
+ */
+function repeating(ms: number, signal: AbortSignal) {
+  let end = performance.now() + ms;
+  return async (post: () => Promise<Answer>): Promise<Answer> => {
     for (let pause = PAUSE_MS.first; ; pause = Math.min(pause * 2, PAUSE_MS.most)) {
-      const isOver = (): boolean => performance.now() + pause > this.#end || signal.aborted;
+      const isOver = (): boolean => performance.now() + pause > end || signal.aborted;
       try {
         const answer = await post();
         const isFinal = answer.status !== 429 && answer.status !== 503;
-        if (isFinal) this.#end = performance.now() + this.#ms;
+        if (isFinal) end = performance.now() + ms;
         if (isFinal || isOver()) return answer;
       } catch (error) {
         if (isOver()) throw error;
       }
       await wait(pause, undefined, { signal });
     }
-  }
+  };
 }
 
 function eventOf(options: Options, n: number): { id: string; body: Buffer } {
