@@ -88,15 +88,8 @@ function reportFinished({ id, finished_at }: Finished, flags: ReplayFlags, io: I
 async function count(work: ReplayWork, flags: ReplayFlags, io: Io): Promise<void> {
   const progress = new ReplayProgress(io, 0);
   const { pseudonymiser } = work.order;
-  const result = await dryRun(
-    work.list(),
-    {
-      ...work,
-      pseudonymiser,
-      onProblem: (problem) => progress.problem(problem),
-    },
-    io.signal,
-  )
+  const how = { ...work, pseudonymiser, onProblem: progress.problem.bind(progress) };
+  const result = await dryRun(work.list(), how, io.signal)
     .catch((error: unknown) => {
       throw io.signal.aborted ? new MillraceError('interrupted', 'the count is not complete') : error;
     })

@@ -43,39 +43,16 @@ export const REPLAY_OPTIONS = {
 export type ReplayFlags = OptionsOf<typeof REPLAY_OPTIONS>;
 
 /** The checked options of a replay. */
-export interface ReplayOrder {
-  readonly inputs: readonly Input[];
-  readonly selection: Selection;
-  /** Undefined: a document is an event. */
-  readonly pointers: EventPointers | undefined;
-  /** Null: by the routes. */
-  readonly to: readonly Target[] | null;
-  readonly sinks: readonly string[];
-  /** Events a second; null without a limit. */
-  readonly rate: number | null;
-  readonly pseudonymiser: ReturnType<typeof pseudonymiserOf>;
-  readonly id: string;
-  /** Folder of the state. */
-  readonly state: string;
-  /** Folder of notes about finished replays; null for a replay that is not noted. */
-  readonly finishedIn: string | null;
-  /** Equal for commands that select the same events for the same targets. */
-  readonly fingerprint: string;
-}
+export type ReplayOrder = Readonly<ReturnType<typeof replayOrder>>;
 
-export type Input =
+type Input =
   { readonly kind: 'path'; readonly path: string } | { readonly kind: 'store'; readonly name: StoreName };
 
 const STORES: ReadonlySet<string> = new Set<StoreName>(['journal', 'quarantine', 'dead-letters']);
 const SHORTEST_KEY = 16;
 
 /** @throws MillraceError usage, naming the flag */
-export function replayOrder(
-  given: readonly string[],
-  flags: ReplayFlags,
-  config: DescribedConfig,
-  io: Io,
-): ReplayOrder {
+export function replayOrder(given: readonly string[], flags: ReplayFlags, config: DescribedConfig, io: Io) {
   const inputs = given.map(inputOf);
   const selection: Selection = {
     types: flags.type,
@@ -103,15 +80,23 @@ export function replayOrder(
   return {
     inputs,
     selection,
+    /** Undefined: a document is an event. */
     pointers,
+    /** Null: by the routes. */
     to,
     sinks,
+    /** Events a second; null without a limit. */
     rate: flags.rate ?? null,
     pseudonymiser: pseudonymiserOf({ users, key, fields: config.envelope }),
     id: flags.id ?? `replay-${randomBytes(9).toString('base64url')}`,
+    /** Folder of the state. */
     state: resolve(flags.state ?? folder),
-    // A stored hash of a user's id would confirm a guess of the id after an erasure.
+    /**
+     * Folder of notes about finished replays; null for a replay that is not noted: a stored hash of a user's id would confirm a
+     * guess of the id after an erasure.
+     */
     finishedIn: users.size === 0 && selection.users.length === 0 ? beside : null,
+    /** Equal for commands that select the same events for the same targets. */
     fingerprint,
   };
 }

@@ -12,7 +12,6 @@ import { planSinks } from '../../app/plan.ts';
 import { openProof } from '../../privacy/proof/open.ts';
 import { Backpressure } from '../../replay/backpressure.ts';
 import { Checkpoint } from '../../replay/checkpoint.ts';
-import type { Counts } from '../../replay/counts.ts';
 import { forgetFinished, noteFinished } from '../../replay/finished.ts';
 import { Replay } from '../../replay/replay.ts';
 import type { Tracker } from '../../replay/tracker.ts';
@@ -25,16 +24,7 @@ import { StatusLine } from '../status-line.ts';
 import type { ReplayFlags, ReplayOrder } from './options.ts';
 import type { ReplayWork } from './work.ts';
 
-export interface ReplaySummary extends Counts {
-  /** Everything was read and delivered. */
-  readonly ok: boolean;
-  /** Nothing is left to resume. */
-  readonly complete: boolean;
-  readonly replay_id: string;
-  readonly seconds: number;
-  /** Folder of the state; removed when `ok`. */
-  readonly state: string;
-}
+export type ReplaySummary = Awaited<ReturnType<typeof runReplay>>;
 
 /** Milliseconds between two saves of the progress. */
 const TICK_MS = 250;
@@ -50,7 +40,7 @@ const NAMED = 1000;
 const NAMED_EACH = 10;
 
 /** Runs one replay to its end, or until the signal of `io`. @throws MillraceError when it cannot begin or continue */
-export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): Promise<ReplaySummary> {
+export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io) {
   const { order, list } = work;
   const started = performance.now();
   const sinks = await planSinks(work.loaded, requireSinks(work));
@@ -70,10 +60,12 @@ export async function runReplay(work: ReplayWork, flags: ReplayFlags, io: Io): P
       turn: (signal) => backpressure?.turn(signal),
       onProblem: (problem) => progress.problem(problem),
     });
+    /** Nothing is left to resume. */
     const complete =
       checkpoint.before?.done === true ||
       (await play(replay, { id, work, sinks, backpressure, progress, io }));
     const { counts } = replay.tracker;
+    /** Everything was read and delivered; then the folder of the state is removed. */
     const ok = complete && counts.problems === 0 && counts.refused === 0;
     keep = !ok;
     if (ok && order.finishedIn !== null) await noteFinished(order.finishedIn, order, id);

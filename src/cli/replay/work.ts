@@ -8,7 +8,7 @@ import { NO_ROUTES, type RouteRecord } from '../../core/route-record.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { ErasedUsers } from '../../privacy/erase/erased-users.ts';
 import type { UnitReader } from '../../replay/ahead.ts';
-import { type Destinations, destinationsOf, targetsNamed } from '../../replay/destinations.ts';
+import { destinationsOf, targetsNamed } from '../../replay/destinations.ts';
 import { type Listing, listPath } from '../../replay/list.ts';
 import { FileReader } from '../../replay/read-file.ts';
 import { type AskStore, listStore, readStore } from '../../replay/read-store.ts';
@@ -22,19 +22,10 @@ import type { OpenOperations, openTopics } from '../operations.ts';
 import type { ReplayOrder } from './options.ts';
 
 /** A replay that can be counted or run. */
-export interface ReplayWork extends UnitReader {
-  readonly loaded: ResolvedConfig;
-  readonly order: ReplayOrder;
-  readonly list: () => AsyncIterable<Unit>;
-  readonly destinations: Destinations;
-  /** Users whose events are not sent; read again while the replay runs. */
-  readonly erased: ErasedUsers;
-  /** Checks the ids of the envelope and those in the body. */
-  readonly isErased: IsErased;
-}
+export type ReplayWork = Awaited<ReturnType<typeof replayWork>>;
 
 /** What a replay needs to read its inputs. */
-export interface ReplayParts {
+interface ReplayParts {
   readonly loaded: ResolvedConfig;
   /** Opens sealed records; undefined without keys. */
   readonly opener: RecordOpener | undefined;
@@ -47,11 +38,13 @@ export interface ReplayParts {
 }
 
 /** @throws MillraceError when the routes of the journal cannot be read */
-export async function replayWork(order: ReplayOrder, parts: ReplayParts): Promise<ReplayWork> {
+export async function replayWork(order: ReplayOrder, parts: ReplayParts) {
   const { loaded } = parts;
   const table = compileRoutes(loaded.config.routes);
+  /** Users whose events are not sent; read again while the replay runs. */
   const erased = ErasedUsers.open(loaded.config.erasure.path);
   const validate = createKeptValidator(loaded.config.envelope);
+  /** Checks the ids of the envelope and those in the body. */
   const isErased: IsErased = (event) => {
     if (erased.isEmpty) return false;
     const said = asItsBodySays(event, validate);
