@@ -58,14 +58,8 @@ export function listenCommand(io: Io): Command {
       const { forward, type, user, count = Infinity } = options;
       const secret = secretOf(options, io);
       refuseLoop(forward, receiverUrlOf(receiverConfigOf(options, io, true).config));
-      const wanted: TailRequest = {
-        types: [...type],
-        users: [...user],
-        sinks: [],
-        outcomes: ['accepted', 'duplicate'],
-        bodies: true,
-        since: null,
-      };
+      const outcomes: TailRequest['outcomes'] = ['accepted', 'duplicate'];
+      const wanted = { types: type, users: user, sinks: [], outcomes, bodies: true, since: null };
       if (options.secretEnv === undefined) note(io, `signing with ${DEVELOPMENT_SECRET}`);
       io.whenOutputIsLost('end');
       const isColoured = hasColours(io.stdout, io.env);

@@ -52,14 +52,7 @@ export function tailCommand(io: Io): Command {
     .description('show deliveries as they arrive and reach the sinks, live')
     .action(async (options: Options) => {
       const { type, user, sink, outcome = [], bodies = false, since = null } = options;
-      const request = {
-        types: [...type],
-        users: [...user],
-        sinks: [...sink],
-        outcomes: [...outcome],
-        bodies,
-        since,
-      };
+      const request = { types: type, users: user, sinks: sink, outcomes: outcome, bodies, since };
       io.whenOutputIsLost('end');
       const isColoured = hasColours(io.stdout, io.env);
       let left = options.count ?? Infinity;
@@ -70,10 +63,8 @@ export function tailCommand(io: Io): Command {
             note(io, 'there were earlier deliveries since then, which are not remembered');
           continue;
         }
-        await writeLine(
-          io,
-          options.json === true ? visibleLines(JSON.stringify(line)) : render(line, isColoured),
-        );
+        const text = options.json === true ? visibleLines(JSON.stringify(line)) : render(line, isColoured);
+        await writeLine(io, text);
         left -= 1;
         if (left <= 0) break;
       }

@@ -30,7 +30,8 @@ export const tailRequestSchema = z.strictObject({
   since: z.number().min(0).nullable().default(null),
 });
 
-export type TailRequest = Readonly<z.output<typeof tailRequestSchema>>;
+type Parsed = z.output<typeof tailRequestSchema>;
+export type TailRequest = { readonly [Key in keyof Parsed]: Readonly<Parsed[Key]> };
 
 /** An event in a line of the answer. Keys as in the archive. */
 export interface EventLine {
