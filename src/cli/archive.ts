@@ -6,6 +6,7 @@ import { urlOf } from '../archive/places.ts';
 import { repairArchive, type RepairAction } from '../archive/repair.ts';
 import type { Difference } from '../archive/report.ts';
 import { verifyArchive, type VerifyOptions, type VerifyReport } from '../archive/verify.ts';
+import type { Config } from '../config/config.ts';
 import { eachSecret } from '../config/secrets.ts';
 import { MANIFEST } from '../core/archive.ts';
 import { SEGMENTS } from '../archive/segments.ts';
@@ -16,7 +17,7 @@ import { visible } from '../lib/visible.ts';
 import { receiptsIn } from '../privacy/erase/receipt.ts';
 import { openProof, readProof } from '../privacy/proof/open.ts';
 import { createEnvelopeCheck } from '../receive/validate/kept-envelope.ts';
-import { createVerifier, type SigningOptions } from '../receive/verify/registry.ts';
+import { createVerifier } from '../receive/verify/registry.ts';
 import { compactCommand } from './archive-compact.ts';
 import { proveCommand } from './archive-prove.ts';
 import { actAsOwnerOf } from './as-owner.ts';
@@ -76,19 +77,18 @@ export function archiveCommand(io: Io): Command {
     .action(async (path: string, options: Options) => {
       if (options.dryRun === true && options.repair !== true)
         throw usageError('--dry-run goes with --repair');
-      const verifier = verifierOf(options, io);
+      const config = options.config === undefined ? null : configOf(options, io).config;
+      const verifier = verifierOf(options, config, io);
       const keyProblems: Difference[] = [];
       const opener = await openerOf(options, io, 'nothing', (file, { code, detail }) =>
         keyProblems.push({ code, file, line: null, detail }),
       );
       const status = new StatusLine(io);
       const how: VerifyOptions = {
-        ...(opener === undefined ? {} : { opener }),
-        ...(verifier === null ? {} : { verifier }),
-        envelopes: createEnvelopeCheck(
-          options.config === undefined ? null : configOf(options, io).config.envelope,
-        ),
-        ...(await proofOf(path, options, io, keyProblems)),
+        opener,
+        verifier,
+        envelopes: createEnvelopeCheck(config?.envelope ?? null),
+        ...(await proofOf(path, options, config, keyProblems)),
         found: keyProblems,
         signal: io.signal,
         onProgress: (done, total, file) =>
@@ -98,10 +98,10 @@ export function archiveCommand(io: Io): Command {
           ),
       };
       const { report, actions } = await withArchives([path], options, io, (places) =>
-        verifyOrRepair(path, options, { ...how, places }, io),
+        verifyOrRepair(path, options, config, { ...how, places }, io),
       );
       const repair = actions === null ? {} : { repair: { dry_run: options.dryRun === true, actions } };
-      printReport(io, options, { ...report, ...repair }, () => render(report, verifier !== null));
+      printReport(io, options, { ...report, ...repair }, () => render(report, verifier !== undefined));
       if (report.differences.length > 0) io.setExit(EXIT.difference);
     });
   return commandOf('archive', {}, HELP)
@@ -114,6 +114,7 @@ export function archiveCommand(io: Io): Command {
 async function verifyOrRepair(
   path: string,
   options: Options,
+  config: Config | null,
   how: VerifyOptions,
   io: Io,
 ): Promise<{ report: VerifyReport; actions: readonly RepairAction[] | null }> {
@@ -125,7 +126,7 @@ async function verifyOrRepair(
     if (options.json === true) note(io, line);
     else print(io, line);
   };
-  const proof = options.config === undefined ? undefined : openProof(configOf(options, io).config);
+  const proof = config === null ? undefined : openProof(config);
   const repair = { ...how, dryRun, now: Date.now(), onAction, proof };
   const { actions, young, after } = await repairArchive(path, repair);
   if (young.length > 0)
@@ -141,7 +142,7 @@ async function verifyOrRepair(
 async function proofOf(
   path: string,
   options: Options,
-  io: Io,
+  config: Config | null,
   found: Difference[],
 ): Promise<Pick<VerifyOptions, 'heads' | 'trust' | 'signed'>> {
   const { publicKey, head } = options;
@@ -149,9 +150,7 @@ async function proofOf(
     throw usageError(`--head ${head}: must be a hash, or its first 12 digits or more`);
   const given = head === undefined ? [] : [{ head: head.toLowerCase(), where: null }];
   const signed = publicKey.length > 0;
-  if (options.config === undefined)
-    return { heads: given, signed, trust: { keys: new Set(publicKey), receipts: null } };
-  const { config } = configOf(options, io);
+  if (config === null) return { heads: given, signed, trust: { keys: new Set(publicKey), receipts: null } };
   const { trusted, heads } = readProof(config);
   const noted = isStoreUrl(path)
     ? heads.notedBelow(`${urlOf(path)}/${SEGMENTS}`)
@@ -171,9 +170,9 @@ async function proofOf(
   };
 }
 
-/** Null without a config and secrets. Records may be of any age. */
-function verifierOf({ config, secretEnv, secretFile }: Options, io: Io): Verifier | null {
-  if (config === undefined && secretEnv.length + secretFile.length === 0) return null;
+/** Undefined without a config and secrets. Records may be of any age. */
+function verifierOf({ secretEnv, secretFile }: Options, config: Config | null, io: Io): Verifier | undefined {
+  if (config === null && secretEnv.length + secretFile.length === 0) return undefined;
   const given = [
     ...secretEnv.map((name) => {
       const secret = io.env[name];
@@ -182,10 +181,7 @@ function verifierOf({ config, secretEnv, secretFile }: Options, io: Io): Verifie
     }),
     ...secretFile.flatMap(readSecrets),
   ];
-  const signing: Pick<SigningOptions, 'scheme' | 'secrets'> =
-    config === undefined
-      ? { scheme: 'standard-webhooks', secrets: [] }
-      : configOf({ config }, io).config.signing;
+  const signing = config?.signing ?? { scheme: 'standard-webhooks' as const, secrets: [] };
   // The receiver has checked which teams a secret may sign for.
   const each = eachSecret({ ...signing, secrets: [...signing.secrets, ...given] });
   const secrets = each.map(({ secret }) => secret);
