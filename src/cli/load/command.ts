@@ -113,12 +113,8 @@ export function loadCommand(io: Io): Command {
           ...(hasExtra(options) ? {} : { onUnknown: () => undefined }),
         };
         if (!isToLoad) return printState(target, work, options, io);
-        const reportFirst = (summary: LoadSummary): void => {
-          report(summary, target, options, io);
-          if (!isOk(summary)) io.setExit(EXIT.partial);
-        };
-        if (options.follow === true) await follow(target, work, options, io, reportFirst);
-        else reportFirst(await round(target, work));
+        if (options.follow === true) await follow(target, work, options, io);
+        else report(await round(target, work), target, options, io, true);
       });
     });
 }
@@ -141,14 +137,8 @@ async function round(target: Target, work: LoadOptions): Promise<LoadSummary> {
   }
 }
 
-/** @param reportFirst reports the first round; later rounds are reported when they load something */
-async function follow(
-  target: Target,
-  work: LoadOptions,
-  options: Options,
-  io: Io,
-  reportFirst: (first: LoadSummary) => void,
-): Promise<void> {
+/** Reports the first round, and later rounds that load something. */
+async function follow(target: Target, work: LoadOptions, options: Options, io: Io): Promise<void> {
   const status = new StatusLine(io);
   let isFirst = true;
   let pause = 0;
@@ -159,8 +149,7 @@ async function follow(
       const summary = await round(target, { ...work, isFirstRound: isFirst });
       [failures, pause] = [0, options.every];
       const { files, replaced } = summary;
-      if (isFirst) reportFirst(summary);
-      else if (files > 0 || replaced > 0) report(summary, target, options, io);
+      if (isFirst || files > 0 || replaced > 0) report(summary, target, options, io, isFirst);
       isFirst = false;
     } catch (error) {
       if (!(error instanceof MillraceError) || !error.retryable) throw error;
@@ -215,7 +204,8 @@ function isOk({ complete, rejects, problems }: LoadSummary): boolean {
 const NO_ARCHIVE =
   'no record of an archive was read: rows of `millrace pull` are loaded by the statements of `millrace schema --dialect`';
 
-function report(summary: LoadSummary, target: Target, options: Options, io: Io): void {
+/** The first round decides the exit code. */
+function report(summary: LoadSummary, target: Target, options: Options, io: Io, isFirst: boolean): void {
   const { rows, files, before, records, replaced, duplicates, vanished } = summary;
   const { missing, unfinished, erased, problems, rejects } = summary;
   printResult(
@@ -236,4 +226,5 @@ function report(summary: LoadSummary, target: Target, options: Options, io: Io):
     ...some(rejects, 'records made no row'),
     ...(summary.complete ? [] : ['interrupted; run the same command to continue']),
   );
+  if (isFirst && !isOk(summary)) io.setExit(EXIT.partial);
 }
