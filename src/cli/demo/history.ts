@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makePlan } from '../../history/backfill/plan.ts';
 import { runBackfill } from '../../history/backfill/run.ts';
+import { countLines } from '../../lib/lines.ts';
 import { startSandbox } from '../../sandbox/start.ts';
 import { ServiceClient } from '../../history/service/client.ts';
 
@@ -54,8 +55,8 @@ export async function demoHistory(
     });
     for (const user of summary.failed_users) problems.push(`${user}: the pull failed`);
     await sandbox.state.sender.idle();
-    const meals = await countLines(join(tables, 'meals.ndjson'));
-    const items = await countLines(join(tables, 'meal_items.ndjson'));
+    const meals = countLines(await readFile(join(tables, 'meals.ndjson')));
+    const items = countLines(await readFile(join(tables, 'meal_items.ndjson')));
     if (meals !== summary.meals || items !== summary.meal_items)
       problems.push('the tables hold other rows than were pulled');
     return { users: users.length, events, meals, meal_items: items, tables, problems };
@@ -63,12 +64,4 @@ export async function demoHistory(
     await service.close();
     await sandbox.stop();
   }
-}
-
-async function countLines(path: string): Promise<number> {
-  let lines = 0;
-  for await (const chunk of createReadStream(path)) {
-    for (const byte of chunk as Buffer) if (byte === 10) lines += 1;
-  }
-  return lines;
 }
