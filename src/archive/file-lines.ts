@@ -1,7 +1,7 @@
 import { extname } from 'node:path';
 import { isOldParquet, LONGEST_LINE } from '../core/archive.ts';
 import { decompress, type Format, formatIn } from '../lib/compressed.ts';
-import { cutLines, type CutOptions, type Line } from '../lib/lines.ts';
+import { cutLines, type CutOptions, type Line, tap } from '../lib/lines.ts';
 import type { Bytes } from './place.ts';
 
 const CHUNK = 512 * 1024;
@@ -84,11 +84,4 @@ async function* decompressIfNeeded(source: AsyncGenerator<Buffer>): AsyncGenerat
 
 function formatOf(file: string): Format | undefined {
   return FORMATS[extname(file)];
-}
-
-async function* tap(chunks: AsyncIterable<Buffer>, see: (chunk: Buffer) => void): AsyncGenerator<Buffer> {
-  for await (const chunk of chunks) {
-    see(chunk);
-    yield chunk;
-  }
 }

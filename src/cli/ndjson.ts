@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { Command } from 'commander';
 import { EXIT, messageOf, MillraceError } from '../core/errors.ts';
 import { GROUPS, RESOURCES } from '../history/resources.ts';
+import { tap } from '../lib/lines.ts';
 import { aboutBytes, formatBytes, parseBytes } from '../lib/units.ts';
 import { decompressed, type Input, openFile } from '../tables/ndjson/input.ts';
 import { pickText } from '../tables/ndjson/pick.ts';
@@ -189,14 +190,6 @@ async function shape(
 }
 
 const SPACE = 0x20;
-
-/** Passes chunks on, and shows each to `look` before. */
-async function* tap(chunks: AsyncIterable<Buffer>, look: (chunk: Buffer) => void): AsyncGenerator<Buffer> {
-  for await (const chunk of chunks) {
-    look(chunk);
-    yield chunk;
-  }
-}
 
 function summary({ bytes, rows, rejects }: ShapeProgress): string {
   const counts = Object.entries(rows).map(([table, count]) => `${count} ${table}`);

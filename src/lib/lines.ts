@@ -72,3 +72,14 @@ export async function* cutLines(
   }
   if (heldBytes > 0) yield [finish(Buffer.alloc(0), false)];
 }
+
+/** Passes chunks on, and shows each to `look` before. */
+export async function* tap(
+  chunks: AsyncIterable<Buffer>,
+  look: (chunk: Buffer) => void,
+): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    look(chunk);
+    yield chunk;
+  }
+}
