@@ -57,8 +57,8 @@ export function isMissing(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR'].includes(errorCode(error));
 }
 
-/** For removals: what is gone already is no error. @throws any other error */
-export function ignoreMissing(error: unknown): void {
+/** What is not there, or gone already, is no error. @throws any other error */
+export function ignoreMissing(error: unknown): undefined {
   if (!isMissing(error)) throw error;
 }
 
@@ -74,10 +74,7 @@ export function namesIn(folder: string): string[] {
 
 /** The same, without blocking the process. */
 export async function listNames(folder: string, recursive = false): Promise<string[]> {
-  return readdir(folder, { recursive, encoding: 'utf8' }).catch((error: unknown) => {
-    ignoreMissing(error);
-    return [];
-  });
+  return (await readdir(folder, { recursive, encoding: 'utf8' }).catch(ignoreMissing)) ?? [];
 }
 
 /** Device and number of a file: another file of the same name has another. */

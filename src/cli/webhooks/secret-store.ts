@@ -3,7 +3,7 @@ import { realpathSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { folderError } from '../../core/errors.ts';
 import { splitSecrets } from '../../core/secrets.ts';
-import { isMissing, OWNER_ONLY, readIfThere, syncFolder } from '../../lib/durable.ts';
+import { ignoreMissing, isMissing, OWNER_ONLY, readIfThere, syncFolder } from '../../lib/durable.ts';
 import { UNFINISHED, writeNew } from '../../lib/new-file.ts';
 import { usageError } from '../io.ts';
 
@@ -90,10 +90,7 @@ async function replace(path: string, text: string): Promise<void> {
   try {
     const target = realPath(path);
     const folder = dirname(target);
-    const before = await stat(target).catch((error: unknown) => {
-      if (isMissing(error)) return null;
-      throw error;
-    });
+    const before = (await stat(target).catch(ignoreMissing)) ?? null;
     const mode = before === null || (before.mode & 0o007) !== 0 ? OWNER_ONLY : before.mode & 0o770;
     const temporary = `${folder}/.${basename(target)}${UNFINISHED}`;
     await writeNew(temporary, Buffer.from(text), OWNER_ONLY);
