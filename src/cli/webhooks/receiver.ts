@@ -1,7 +1,7 @@
 import { loadConfig } from '../../config/load.ts';
 import type { LoadedConfig } from '../../config/config.ts';
 import { messageOf } from '../../core/errors.ts';
-import type { ReceivingStatus } from '../../core/operations.ts';
+import type { ReceivingStatus, SecretStatus } from '../../core/operations.ts';
 import { AdminClient } from '../admin-client.ts';
 import type { Io } from '../io.ts';
 import { writtenAt, type SecretStore } from './secret-store.ts';
@@ -16,12 +16,7 @@ export type Acceptance =
   { readonly state: 'accepts' | 'absent' } | { readonly state: 'stale'; readonly reason: string };
 
 /** Use of a stored secret, counted by the receiver. */
-export interface SecretUse {
-  readonly matches: number;
-  /** Milliseconds since the epoch; null when it has not matched since `since`. */
-  readonly lastUsed: number | null;
-  readonly since: number;
-}
+export type SecretUse = SecretStatus & Pick<ReceivingStatus['signing'], 'since'>;
 
 /** The signing secrets of the receiver on this machine. */
 export class LocalReceiver {

@@ -82,15 +82,11 @@ export class SecretRecords {
     secret: string,
     about: Pick<SecretRecord, 'team' | 'webhook' | 'url' | 'replaces'>,
   ): Promise<SecretRecord> {
-    const { team, webhook, url, replaces } = about;
     const record: SecretRecord = {
+      ...about,
       secret: fingerprintOf(secret),
-      team,
-      webhook,
-      url,
       state: 'pending',
       since: now(),
-      replaces,
     };
     await this.put(record);
     const others = this.#store.read().filter((one) => one !== secret);
