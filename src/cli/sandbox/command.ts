@@ -104,10 +104,7 @@ export function sandboxCommand(io: Io): Command {
       if (isOff) log.warn({ plan: options.plan }, 'pipelines are off: they are part of the scale plan');
       const pipelines =
         options.etl === undefined || isOff ? null : await openPipelines(readEtl(options.etl, io.env), log);
-      const sandbox = await startSandbox({
-        ...optionsOf(options, secret),
-        ...(pipelines === null ? {} : { pipelines }),
-      });
+      const sandbox = await startSandbox({ ...optionsOf(options, secret), pipelines });
       log.info({ url: sandbox.url, users: options.users, seed: options.seed }, 'listening');
       const shown = describe(sandbox, secret);
       const lines = Object.entries(shown).map(([name, value]) => `${name.padEnd(22)} ${String(value)}`);
@@ -144,8 +141,8 @@ function optionsOf(options: Options, secret: string | null): SandboxOptions {
     unknownValues: options.unknownValues === true,
     features: { parsing: options.beta === 'open', partialResults: options.partialResults === true },
     webhooks: webhook.map((url) => (secret === null ? { url } : { url, secret })),
-    ...(daily === undefined ? {} : { dailyEveryMs: daily }),
-    ...(providers === undefined ? {} : { providerNames: providers.split(',').map((name) => name.trim()) }),
+    dailyEveryMs: daily ?? 0,
+    providerNames: providers?.split(',').map((name) => name.trim()) ?? null,
     faults: options,
   };
 }
