@@ -97,11 +97,6 @@ async function openKafka(loaded: LoadedConfig): Promise<OpenOperations> {
   return { operations, close: () => journal.close() };
 }
 
-async function archiveOf(loaded: LoadedConfig, sink: string): Promise<string | null> {
-  const { descriptions } = await resolveModules(loaded);
-  return archiveKeyOf(descriptions.get(`sinks.${sink}`)?.archive);
-}
-
 function operationsOn(
   journal: AdministeredJournal,
   loaded: LoadedConfig,
@@ -110,13 +105,17 @@ function operationsOn(
   },
 ): Operations {
   const { config } = loaded;
+  const archiveOf = async (sink: string): Promise<string | null> => {
+    const { descriptions } = await resolveModules(loaded);
+    return archiveKeyOf(descriptions.get(`sinks.${sink}`)?.archive);
+  };
   return createOperations({
     journal,
     validate: createValidator(config.envelope),
     pid: null,
     sinks: () => [],
     hasSink: (name) => config.sinks[name] !== undefined,
-    noteDropped: droppedBy(openProof(config), (sink) => archiveOf(loaded, sink)),
+    noteDropped: droppedBy(openProof(config), archiveOf),
     ...more,
   });
 }

@@ -88,7 +88,7 @@ function report(io: Io, status: SystemStatus, config: Config): void {
       stateOf(sink) ?? (pid === null ? '-' : 'not configured'),
       String(cursor.backlog),
       aboutBytes(cursor.backlogBytes),
-      age(cursor.backlogAge),
+      cursor.backlogAge === 0 ? '-' : aboutDuration(cursor.backlogAge),
       sink === undefined ? '-' : String(sink.held),
       sink?.lastError ?? '',
     ];
@@ -186,8 +186,4 @@ function renderTrouble(sink: string, { code, detail, since }: SinkTrouble): stri
 function renderSkipped({ sink, skipped }: SinkStatus): string[] {
   const counts = Object.entries(skipped).map(([what, times]) => `${times} ${what}`);
   return counts.length === 0 ? [] : [`\n${sink}: confirmed without an action: ${counts.join(', ')}`];
-}
-
-function age(ms: number): string {
-  return ms === 0 ? '-' : aboutDuration(ms);
 }
