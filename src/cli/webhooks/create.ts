@@ -2,6 +2,7 @@ import { newSecret } from '../../core/secrets.ts';
 import type { Webhook } from '../../history/service/webhooks.ts';
 import { note, usageError } from '../io.ts';
 import type { CreateFlags } from './options.ts';
+import { acceptance } from './receiver.ts';
 import { mayProceed, report, type Action } from './report.ts';
 import { currentRecord, fingerprintOf, now, type SecretRecord } from './secret-records.ts';
 import { secretAtService, type Session } from './session.ts';
@@ -11,7 +12,7 @@ import { secretAtService, type Session } from './session.ts';
  * a secret that the next run uses or finds at the service, never an endpoint with an unknown secret.
  */
 export async function createWebhook(session: Session, flags: CreateFlags): Promise<void> {
-  const { service, id: team, records, receiver } = session;
+  const { service, id: team, records } = session;
   const { url, events: eventTypes } = flags;
   const pending = records.all.find(
     (record) =>
@@ -22,8 +23,7 @@ export async function createWebhook(session: Session, flags: CreateFlags): Promi
 
   const record = pending ?? (await storeSecret(session, flags));
   const secret = records.secretOf(record) ?? '';
-  const accepted = await receiver.accept(flags.reload);
-  if (!mayProceed(session, accepted, secret)) return;
+  if (!mayProceed(session, await acceptance(session), secret)) return;
   const webhook = await service.webhooks.create(team, { url, eventTypes, secret });
   const action = pending === undefined ? 'created' : 'finished';
   await settle(session, record, webhook, webhook.secret ?? secret, action);
@@ -49,8 +49,7 @@ async function settle(
   const { records, io } = session;
   const settled = await records.accept(secret, record, io);
   await records.put({ ...settled, webhook: webhook.id, state: 'current', since: now() });
-  const receiver = await session.receiver.accept(session.flags.reload);
-  report(session, { action, webhook, secret, receiver });
+  report(session, { action, webhook, secret, receiver: await acceptance(session) });
 }
 
 /** Uses an existing webhook with this address: of a killed run, of this command, or of somebody else. */
@@ -81,8 +80,7 @@ async function adopt(
   const record = currentRecord(fingerprintOf(secret), { team, webhook: webhook.id, url });
   if (store.read().includes(secret)) {
     if (!records.all.some((one) => one.secret === record.secret)) await records.put(record);
-    const receiver = await session.receiver.accept(session.flags.reload);
-    return report(session, { action: 'unchanged', webhook, secret, receiver });
+    return report(session, { action: 'unchanged', webhook, secret, receiver: await acceptance(session) });
   }
   note(io, `its secret was not in ${store.name}; it is added, and the others stay`);
   await settle(session, await records.store(secret, record), webhook, secret, 'finished');

@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { note, printResult, usageError, type Io } from '../io.ts';
 import type { DeleteFlags } from './options.ts';
+import { acceptance } from './receiver.ts';
 import { findWebhook, withSession, withTeam, type Team } from './session.ts';
 
 /** Deletes a webhook at the service. Its secret stays accepted here without --forget-secret. */
@@ -8,7 +9,7 @@ export async function deleteWebhook(io: Io, wanted: string, flags: DeleteFlags):
   if (flags.forgetSecret !== true)
     return withTeam(io, flags, (team) => deleteAtService(io, team, wanted, flags));
   return withSession(io, flags, async (session) => {
-    const { records, store, receiver } = session;
+    const { records, store } = session;
     const isWanted = (id: string | null, url: string): boolean => id === wanted || url === wanted;
     const own = records.all.filter(({ webhook, url }) => isWanted(webhook, url));
     const { data } = await session.service.webhooks.list(session.id);
@@ -18,7 +19,7 @@ export async function deleteWebhook(io: Io, wanted: string, flags: DeleteFlags):
     if (own.length === 0) return note(io, `none of the secrets in ${store.name} is known to be its own`);
     await records.remove(own);
     note(io, `its secret was removed from ${store.name}`);
-    const accepted = await receiver.accept(flags.reload);
+    const accepted = await acceptance(session);
     if (accepted.state === 'stale')
       note(io, `the receiver on this machine still accepts it: ${accepted.reason}`);
   });

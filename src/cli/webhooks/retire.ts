@@ -2,7 +2,7 @@ import { EXIT } from '../../core/errors.ts';
 import { aboutDuration, formatDuration } from '../../lib/units.ts';
 import { note, printResult, usageError } from '../io.ts';
 import type { RotateFlags } from './options.ts';
-import type { SecretUse } from './receiver.ts';
+import { acceptance, type SecretUse, usesOf } from './receiver.ts';
 import type { SecretRecord } from './secret-records.ts';
 import type { Session } from './session.ts';
 
@@ -12,13 +12,13 @@ export async function retireSecrets(
   wanted: string | undefined,
   flags: RotateFlags,
 ): Promise<void> {
-  const { records, store, receiver, io } = session;
+  const { records, store, io } = session;
   const old = records.all.filter(
     ({ state, webhook, url }) =>
       state === 'superseded' && (wanted === undefined || webhook === wanted || url === wanted),
   );
   const isForced = flags.force === true;
-  const uses = isForced || old.length === 0 ? new Map<string, SecretUse>() : await receiver.uses();
+  const uses = isForced || old.length === 0 ? new Map<string, SecretUse>() : await usesOf(session);
   if (uses === null)
     throw usageError(
       `no receiver on this machine has read ${store.name} since it was changed, so the use of the old secret is unknown: reload it, or add --force`,
@@ -29,7 +29,7 @@ export async function retireSecrets(
   }));
   const gone = reasons.flatMap(({ record, reason }) => (reason === null ? [record] : []));
   if (gone.length > 0) await records.remove(gone);
-  const accepted = gone.length > 0 ? await receiver.accept(flags.reload) : null;
+  const accepted = gone.length > 0 ? await acceptance(session) : null;
   const retired = gone.map(({ webhook }) => webhook);
   const kept = reasons.flatMap(({ record, reason }) =>
     reason === null ? [] : [{ webhook_id: record.webhook, reason }],

@@ -2,6 +2,7 @@ import { note, usageError } from '../io.ts';
 import { newSecret } from '../../core/secrets.ts';
 import type { Webhook } from '../../history/service/webhooks.ts';
 import type { RotateFlags } from './options.ts';
+import { acceptance } from './receiver.ts';
 import { mayProceed, report } from './report.ts';
 import { currentRecord, fingerprintOf, now, type SecretRecord } from './secret-records.ts';
 import { findWebhook, secretAtService, type Session } from './session.ts';
@@ -13,7 +14,7 @@ import { findWebhook, secretAtService, type Session } from './session.ts';
 export async function rotateWebhook(
   session: Session,
   wanted: string | undefined,
-  { again, reload }: RotateFlags,
+  { again }: RotateFlags,
 ): Promise<void> {
   const { service, id: team, records, store, io } = session;
   const webhook = await findWebhook(session, wanted);
@@ -27,8 +28,7 @@ export async function rotateWebhook(
   const record = pending ?? (await storeSecret(session, webhook, own, old));
   let settled = record;
   let secret = records.secretOf(record) ?? '';
-  const accepted = await session.receiver.accept(reload);
-  if (!mayProceed(session, accepted, secret)) return;
+  if (!mayProceed(session, await acceptance(session), secret)) return;
   // Equal when an earlier run has given it to the service.
   if (old !== secret) {
     const { secret: given } = await service.webhooks.updateSecret(team, webhook.id, secret);
@@ -43,8 +43,7 @@ export async function rotateWebhook(
     since,
   });
   if (replaced.length === 0) note(io, `the old secret is not in ${store.name}, so there is none to retire`);
-  const receiver = await session.receiver.accept(reload);
-  report(session, { action: 'rotated', webhook, secret, receiver });
+  report(session, { action: 'rotated', webhook, secret, receiver: await acceptance(session) });
 }
 
 /** Records first which secret is replaced: afterwards the service shows only the new one. */

@@ -8,7 +8,6 @@ import { configIfAny } from '../config-options.ts';
 import { usageError, type Io } from '../io.ts';
 import { withService } from '../service.ts';
 import type { StoreFlags, TeamFlags } from './options.ts';
-import { LocalReceiver } from './receiver.ts';
 import { SecretRecords } from './secret-records.ts';
 import { fileStore, fixedStore, variableStore, type SecretStore } from './secret-store.ts';
 
@@ -22,7 +21,8 @@ export interface Team {
 export interface Session extends Team {
   readonly store: SecretStore;
   readonly records: SecretRecords;
-  readonly receiver: LocalReceiver;
+  /** The config of the receiver on this machine; null without one. */
+  readonly loaded: LoadedConfig | null;
   readonly io: Io;
   readonly flags: StoreFlags;
 }
@@ -48,9 +48,7 @@ export async function withSession<T>(
   const store = storeOf(io, flags, loaded);
   return withTeam(io, flags, async (team) => {
     const records = await SecretRecords.open(store);
-    const receiver = new LocalReceiver(loaded, store, io);
-    const session = { ...team, store, records, receiver, io, flags };
-    return await work(session).finally(() => records.release());
+    return await work({ ...team, store, records, loaded, io, flags }).finally(() => records.release());
   });
 }
 
