@@ -77,11 +77,16 @@ export function keysCommand(io: Io): Command {
         if (problems.length > 0) io.setExit(EXIT.difference);
       }
     });
-  const rotateAll = commandOf('rotate', ROTATE, HELP)
+  const rotate = commandOf('rotate', ROTATE, HELP)
     .description('encrypt every key with a new master key')
     .action(async (options: OptionsOf<typeof ROTATE>) => {
       const fresh = masterKeyFrom(io, '--new-master-key-env', options.newMasterKeyEnv);
-      for (const store of await storesOf(options, io)) await rotate(store, fresh, options, io);
+      for (const { path, master, config } of await storesOf(options, io)) {
+        const ledger = config === null ? null : (await openProof(config)()).ledger;
+        await using store = closing(await KeyStore.open(path, master, ledger).catch(refuse));
+        const rotated = await store.rotate(fresh);
+        printResult(io, options, { path, rotated }, `${path}: ${rotated} keys rewrapped`);
+      }
       note(io, 'give the receiver the new master key before it starts, and destroy the old one');
     });
   const catchUp = commandOf('catch-up', CATCH_UP, HELP)
@@ -110,7 +115,7 @@ export function keysCommand(io: Io): Command {
     .description('create and manage the keys of sealed archives')
     .addCommand(generate)
     .addCommand(status)
-    .addCommand(rotateAll)
+    .addCommand(rotate)
     .addCommand(catchUp)
     .addCommand(showPublic, { isDefault: true });
 }
@@ -122,18 +127,6 @@ async function storesOf(options: KeyOptions, io: Io): Promise<KeyStorePlace[]> {
     throw usageError('name the keys: --keys FOLDER, or --config FILE with a files sink that has encrypt');
   actAsOwnerOf(first.path, KEYS);
   return stores;
-}
-
-async function rotate(
-  { path, master, config }: KeyStorePlace,
-  fresh: Buffer,
-  options: OptionsOf<typeof ROTATE>,
-  io: Io,
-): Promise<void> {
-  const ledger = config === null ? null : (await openProof(config)()).ledger;
-  await using store = closing(await KeyStore.open(path, master, ledger).catch(refuse));
-  const rotated = await store.rotate(fresh);
-  printResult(io, options, { path, rotated }, `${path}: ${rotated} keys rewrapped`);
 }
 
 /** Exit code 2 for a store in use: retrying helps a receiver, not a command. */
