@@ -40,17 +40,6 @@ const OPTIONS = {
 };
 type Options = OptionsOf<typeof OPTIONS>;
 
-/** The handler's answer to a delivery. */
-interface Forwarded {
-  readonly id: string;
-  readonly event_type: string;
-  /** Null without an answer. */
-  readonly status: number | null;
-  readonly ms: number;
-  /** Why there was no answer. */
-  readonly error?: string;
-}
-
 export function listenCommand(io: Io): Command {
   return commandOf('listen', OPTIONS, HELP)
     .description('also send each delivery to a handler on this machine, signed again')
@@ -88,7 +77,8 @@ export function listenCommand(io: Io): Command {
     });
 }
 
-async function post(url: string, secret: StandardSecret, line: TailLine): Promise<Forwarded> {
+/** The handler's answer to a delivery; without one the status is null, and the error says why. */
+async function post(url: string, secret: StandardSecret, line: TailLine) {
   const { id = '', event_type = '', body_base64 = '' } = line;
   const body = Buffer.from(body_base64, 'base64');
   const headers = {
@@ -107,7 +97,8 @@ async function post(url: string, secret: StandardSecret, line: TailLine): Promis
   }
 }
 
-function render({ id, event_type, status, ms, error }: Forwarded, isColoured: boolean): string {
+function render(forwarded: Awaited<ReturnType<typeof post>>, isColoured: boolean): string {
+  const { id, event_type, status, ms, error } = forwarded;
   const isGood = status !== null && status < 300;
   return [
     styled(isGood ? 'green' : 'red', (status === null ? 'failed' : String(status)).padEnd(6), isColoured),
