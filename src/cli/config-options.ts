@@ -56,10 +56,8 @@ export async function prefixWarnings(config: Config): Promise<readonly string[]>
   const { AdminClient } = await import('./admin-client.ts');
   const report = AdminClient.of(config)?.operations().schema();
   const { types } = (await report?.catch(() => undefined)) ?? { types: [] };
-  return unknownPrefixes(
-    config.routes,
-    types.map(({ type }) => type),
-  );
+  const seen = types.map(({ type }) => type);
+  return unknownPrefixes(config.routes, seen);
 }
 
 /** Config of `millrace dev` in its default folder. */

@@ -230,14 +230,13 @@ function render(
     load: () => schemas.map(({ load }) => load),
     vanished: () => vanishedBy(schemas, dialect),
     erase: () => {
-      const [events, others] = [true, false].map((is) =>
-        schemas.filter(({ table }) => (table === 'events') === is),
-      );
+      const others = schemas.filter(({ table }) => table !== 'events');
+      const events = schemas.filter(({ table }) => table === 'events');
       return [
-        ...(others ?? []).map(({ erase }) => erase),
-        ...byEvent(others ?? [], dialect),
+        ...others.map(({ erase }) => erase),
+        ...byEvent(others, dialect),
         ...pulls.flatMap(({ createTable, erase }) => [createTable, erase]),
-        ...(events ?? []).map(({ erase }) => erase),
+        ...events.map(({ erase }) => erase),
       ];
     },
   };

@@ -12,7 +12,7 @@ import {
   parseOutcomes,
   refuseLoss,
 } from '../../history/backfill/outcomes.ts';
-import { type BackfillPlan, shardFolder } from '../../history/backfill/plan.ts';
+import { shardFolder } from '../../history/backfill/plan.ts';
 import { type BackfillProgress, type BackfillSummary, runBackfill } from '../../history/backfill/run.ts';
 import { systemClock } from '../../core/clock.ts';
 import { EXIT } from '../../core/errors.ts';
@@ -125,7 +125,9 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
       if (begins && options.replace !== true && plan.triggerOnly !== true)
         refuseLoss(folder, { plan, isOfAll: isOfAll(options), isErased: erasedUsers(io, options.config) });
       const show = backfillProgress(io);
-      const activity = (report = backfillReport(io, options.config, titleOf(plan)));
+      // The console shows it: no ids.
+      const title = `${plural(plan.users.length, 'user')}, ${plan.since} to ${plan.until}`;
+      const activity = (report = backfillReport(io, options.config, title));
       const shared = {
         service,
         plan,
@@ -178,9 +180,4 @@ async function removeLeft(out: string): Promise<void> {
   await owningFolder(out, async () => {
     if (Checkpoint.planOf(out) === null) await rm(left, { recursive: true, force: true });
   });
-}
-
-/** Title in the console; it contains no ids. */
-function titleOf({ users, since, until }: BackfillPlan): string {
-  return `${plural(users.length, 'user')}, ${since} to ${until}`;
 }

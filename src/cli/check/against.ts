@@ -3,6 +3,7 @@ import { Places } from '../../archive/places.ts';
 import { readArchive } from '../../archive/read.ts';
 import type { Config, LoadedConfig } from '../../config/config.ts';
 import { EXIT, MillraceError } from '../../core/errors.ts';
+import type { Event } from '../../core/event.ts';
 import { inColumns } from '../../lib/columns.ts';
 import { visible } from '../../lib/visible.ts';
 import { Comparison, type Fate, fatesBy, type Move, QUARANTINED } from '../../deliver/routes/compare.ts';
@@ -16,11 +17,7 @@ import { openOperations } from '../operations.ts';
 import { StatusLine } from '../status-line.ts';
 
 /** What routing needs of an event. */
-interface PastEvent {
-  readonly id: string;
-  readonly type: string;
-  readonly body: Buffer;
-}
+type PastEvent = Pick<Event, 'id' | 'type' | 'body'>;
 
 /** Unreadable records named on stderr. */
 const NAMED = 10;
