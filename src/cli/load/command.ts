@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { EXIT, MillraceError } from '../../core/errors.ts';
 import { backoff } from '../../deliver/retry.ts';
 import { formatDuration, parseDuration } from '../../lib/units.ts';
-import type { LoadOptions, LoadSummary } from '../../export/load/options.ts';
+import { type LoadOptions, type LoadSummary, noCounts } from '../../export/load/options.ts';
 import { runLoad } from '../../export/load/run.ts';
 import { describeDrift, describeExtraField } from '../../tables/learned/drift.ts';
 import type { Tables } from '../../tables/tables.ts';
@@ -132,7 +132,8 @@ async function round(target: Target, work: LoadOptions): Promise<LoadSummary> {
     return await runLoad(database, work);
   } catch (error) {
     // The signal ends the connection.
-    if (work.signal.aborted) return NOTHING;
+    if (work.signal.aborted)
+      return { ...noCounts(), before: 0, missing: 0, unfinished: 0, drift: [], complete: false };
     throw target.explain(error);
   }
 }
@@ -160,24 +161,6 @@ async function follow(target: Target, work: LoadOptions, options: Options, io: I
     }
   }
 }
-
-/** Summary of a load that was interrupted before its first transaction. */
-const NOTHING: LoadSummary = {
-  files: 0,
-  before: 0,
-  replaced: 0,
-  missing: 0,
-  unfinished: 0,
-  records: 0,
-  duplicates: 0,
-  vanished: 0,
-  rows: {},
-  drift: [],
-  rejects: 0,
-  problems: 0,
-  erased: 0,
-  complete: false,
-};
 
 type Reporting = Pick<LoadOptions, 'onProgress' | 'onProblem' | 'onReject' | 'onUnknown' | 'onWithoutTable'>;
 
