@@ -70,7 +70,7 @@ export async function makeOutput<T extends Made>(target: OutputTarget, make: Mak
   const { out, work = workFolderFor(out), storage } = target;
   if (!isStoreUrl(out)) return owningFolder(out, () => make(out, () => Promise.resolve()));
   return withStore(out, storage, (store) =>
-    owningFolder(work, () => new Upload<T>(store, work, target).run(make)),
+    owningFolder(work, () => makeAndPut({ ...target, store, folder: work }, make)),
   );
 }
 
@@ -99,107 +99,94 @@ function keyOf(kind: string, name: 'begun' | 'files'): string {
   return `_${kind}/${name}.json`;
 }
 
+interface Upload extends OutputTarget {
+  readonly store: ObjectStore;
+  /** The work folder. */
+  readonly folder: string;
+}
+
 /** Makes files in a work folder and uploads them; a killed run continues where it was. */
-class Upload<T extends Made> {
-  readonly #store: ObjectStore;
-  readonly #folder: string;
-  readonly #target: OutputTarget;
+async function makeAndPut<T extends Made>(upload: Upload, make: Make<T>): Promise<T> {
+  const { folder } = upload;
+  const state = resumed<T>(upload) ?? (await begin(upload));
+  await claim(upload, state.by);
+  let made = state.made;
+  const save = async (summary: T): Promise<CompleteFiles<T>> => {
+    made = { summary, files: await hashFiles(folder, summary) };
+    await writeState(folder, STATE, { ...state, made });
+    return made;
+  };
+  if (made !== null) return put(upload, made);
+  const summary = await make(folder, async (complete) => void (await save(complete)));
+  return put(upload, made ?? (await save(summary)));
+}
 
-  constructor(store: ObjectStore, folder: string, target: OutputTarget) {
-    this.#store = store;
-    this.#folder = folder;
-    this.#target = target;
-  }
+function resumed<T>({ folder, out, kind, asks }: Upload): UploadState<T> | null {
+  const state = readState(folder, STATE) as UploadState<T> | null;
+  const isSame =
+    state?.url === out &&
+    state.kind === kind &&
+    (asks === null || state.asks === null || state.asks === asks);
+  if (state === null || isSame) return state;
+  throw usageError(
+    `${folder} holds an unfinished ${state.kind} to ${state.url}: run the same command again, or name another folder with --work`,
+  );
+}
 
-  async run(make: Make<T>): Promise<T> {
-    const state = this.#resumed() ?? (await this.#begin());
-    await this.#claim(state);
-    return this.#put(state.made ?? (await this.#make(make, state)));
-  }
+async function begin({ folder, out, kind, asks }: Upload): Promise<UploadState<never>> {
+  const by = {
+    host: hostname(),
+    process: process.pid,
+    work: folder,
+    at: new Date().toISOString(),
+    id: randomUUID(),
+  };
+  const state = { url: out, kind, asks, by, made: null };
+  await writeState(folder, STATE, state);
+  return state;
+}
 
-  async #make(make: Make<T>, state: UploadState<T>): Promise<CompleteFiles<T>> {
-    let made = null as CompleteFiles<T> | null;
-    const save = async (summary: T): Promise<CompleteFiles<T>> => {
-      made = { summary, files: await this.#hashFiles(summary) };
-      await writeState(this.#folder, STATE, { ...state, made });
-      return made;
-    };
-    const summary = await make(this.#folder, async (complete) => void (await save(complete)));
-    return made ?? save(summary);
-  }
-
-  #resumed(): UploadState<T> | null {
-    const { out, kind, asks } = this.#target;
-    const state = readState(this.#folder, STATE) as UploadState<T> | null;
-    const isSame =
-      state?.url === out &&
-      state.kind === kind &&
-      (asks === null || state.asks === null || state.asks === asks);
-    if (state === null || isSame) return state;
+/** Reserves the files of this kind at the URL for this run. */
+async function claim({ store, folder, out, kind, signal }: Upload, by: object): Promise<void> {
+  const bytes = Buffer.from(`${JSON.stringify(by)}\n`);
+  const { status } = await store.putIfAbsent(keyOf(kind, 'begun'), { bytes }, signal);
+  if (status === 'written') return;
+  await rm(join(folder, STATE), { force: true });
+  if ((await store.head(keyOf(kind, 'files'), signal)) !== null)
     throw usageError(
-      `${this.#folder} holds an unfinished ${state.kind} to ${state.url}: run the same command again, or name another folder with --work`,
+      `${out} has the files of a ${kind} already, and nothing there is overwritten: name another place`,
     );
-  }
+  const other: unknown = JSON.parse((await readWhole(store, keyOf(kind, 'begun'), signal)).toString());
+  const { host, process: pid, work, at } = isRecord(other) ? other : {};
+  throw new MillraceError(
+    'folder_in_use',
+    `${out}: process ${String(pid)} on ${String(host)} (work folder ${String(work)}, ${String(at)}) has begun a ${kind} there; ` +
+      'continue it there, or name another place',
+  );
+}
 
-  async #begin(): Promise<UploadState<T>> {
-    const { out, kind, asks } = this.#target;
-    const by = {
-      host: hostname(),
-      process: process.pid,
-      work: this.#folder,
-      at: new Date().toISOString(),
-      id: randomUUID(),
-    };
-    const state = { url: out, kind, asks, by, made: null };
-    await writeState(this.#folder, STATE, state);
-    return state;
-  }
+async function hashFiles(folder: string, { files }: Made): Promise<CompleteFiles<Made>['files']> {
+  const hashed: CompleteFiles<Made>['files'][number][] = [];
+  for (const path of files) hashed.push({ file: relative(folder, path), ...(await hashFile(DISK, path)) });
+  return hashed;
+}
 
-  /** Reserves the files of this kind at the URL for this run. */
-  async #claim({ by }: UploadState<T>): Promise<void> {
-    const { out, kind, signal } = this.#target;
-    const bytes = Buffer.from(`${JSON.stringify(by)}\n`);
-    const { status } = await this.#store.putIfAbsent(keyOf(kind, 'begun'), { bytes }, signal);
-    if (status === 'written') return;
-    await rm(join(this.#folder, STATE), { force: true });
-    if ((await this.#store.head(keyOf(kind, 'files'), signal)) !== null)
-      throw usageError(
-        `${out} has the files of a ${kind} already, and nothing there is overwritten: name another place`,
-      );
-    const other: unknown = JSON.parse(
-      (await readWhole(this.#store, keyOf(kind, 'begun'), signal)).toString(),
-    );
-    const { host, process: pid, work, at } = isRecord(other) ? other : {};
-    throw new MillraceError(
-      'folder_in_use',
-      `${out}: process ${String(pid)} on ${String(host)} (work folder ${String(work)}, ${String(at)}) has begun a ${kind} there; ` +
-        'continue it there, or name another place',
-    );
+/** Uploads the files, then the list of them: the list proves that all are there. */
+async function put<T extends Made>(
+  { store, folder, out, kind, signal }: Upload,
+  { summary, files }: CompleteFiles<T>,
+): Promise<T> {
+  for (const { file, bytes: size, sha256 } of files) {
+    const { status } = await store.putIfAbsent(file, { file: join(folder, file), size, sha256 }, signal);
+    if (status === 'taken')
+      throw usageError(`${out}/${file} is there, with other content: name another place`);
   }
-
-  async #hashFiles({ files }: T): Promise<CompleteFiles<T>['files']> {
-    const hashed: CompleteFiles<T>['files'][number][] = [];
-    for (const path of files)
-      hashed.push({ file: relative(this.#folder, path), ...(await hashFile(DISK, path)) });
-    return hashed;
-  }
-
-  /** Uploads the files, then the list of them: the list proves that all are there. */
-  async #put({ summary, files }: CompleteFiles<T>): Promise<T> {
-    const { signal, out, kind } = this.#target;
-    for (const { file, bytes: size, sha256 } of files) {
-      const source = { file: join(this.#folder, file), size, sha256 };
-      const { status } = await this.#store.putIfAbsent(file, source, signal);
-      if (status === 'taken')
-        throw usageError(`${out}/${file} is there, with other content: name another place`);
-    }
-    const list = Buffer.from(`${JSON.stringify({ files })}\n`);
-    await this.#store.putIfAbsent(keyOf(kind, 'files'), { bytes: list }, signal);
-    // The state first: without it the next run ignores the other files.
-    for (const name of [STATE, ...files.map(({ file }) => file), ...LEFT])
-      await rm(join(this.#folder, name), { recursive: true, force: true });
-    return { ...summary, files: files.map(({ file }) => `${out}/${file}`) };
-  }
+  const list = Buffer.from(`${JSON.stringify({ files })}\n`);
+  await store.putIfAbsent(keyOf(kind, 'files'), { bytes: list }, signal);
+  // The state first: without it the next run ignores the other files.
+  for (const name of [STATE, ...files.map(({ file }) => file), ...LEFT])
+    await rm(join(folder, name), { recursive: true, force: true });
+  return { ...summary, files: files.map(({ file }) => `${out}/${file}`) };
 }
 
 /** Tells erasures where a command is about to write tables. Without a config there are no erasures. */
