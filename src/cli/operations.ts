@@ -10,7 +10,7 @@ import { archiveKeyOf } from '../config/folders.ts';
 import { resolveModules } from '../config/modules.ts';
 import { systemClock } from '../core/clock.ts';
 import { MillraceError } from '../core/errors.ts';
-import type { GivenUp, Operations } from '../core/operations.ts';
+import type { Operations } from '../core/operations.ts';
 import { countWaiting, dropSink } from '../deliver/waiting.ts';
 import { parseTarget } from '../core/route.ts';
 import { SILENT } from '../core/sink.ts';
@@ -74,7 +74,12 @@ export async function openOperations(loaded: LoadedConfig): Promise<OpenOperatio
   const operations = operationsOn(journal, loaded, {
     countWaiting: async (sink, after) =>
       countWaiting({ journal, sink, after, routes: new AcceptedRoutes(await journal.routes()) }),
-    dropSink: async (sink) => drop(journal, config, sink),
+    dropSink: async (sink) => {
+      if (config.sinks[sink] !== undefined)
+        throw usageError(`sinks.${sink} is still in the config: it delivers the events that wait for it`);
+      const users = ErasedUsers.open(config.erasure.path);
+      return dropSink(journal, sink, (event) => users.has(event), Date.now());
+    },
     schema: {
       report: async () => {
         const text = await journal.checkpoints.load(MEMORY_KEY);
@@ -148,14 +153,6 @@ export function openTopics(config: Config): Promise<KafkaJournal> {
     isErased: ErasedUsers.open(config.erasure.path).isErased,
     log: SILENT,
   });
-}
-
-/** @throws MillraceError usage for a sink that is in the config, or unknown */
-function drop(journal: SqliteJournal, config: Config, sink: string): Promise<GivenUp> {
-  if (config.sinks[sink] !== undefined)
-    throw usageError(`sinks.${sink} is still in the config: it delivers the events that wait for it`);
-  const users = ErasedUsers.open(config.erasure.path);
-  return dropSink(journal, sink, (event) => users.has(event), Date.now());
 }
 
 function remote(client: AdminClient): OpenOperations {
