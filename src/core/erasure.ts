@@ -190,15 +190,11 @@ export interface ErasureReceipt {
   readonly not_searched: readonly string[];
   /** Sinks whose data no erasure can reach; absent when there are none. */
   readonly not_reached?: readonly string[];
-  readonly items: readonly {
-    readonly store: string;
-    readonly item: string;
+  readonly items: readonly (Omit<ErasedItem, 'removed' | 'entries'> & {
     readonly removed: number;
-    readonly sha256_before: string | null;
-    readonly sha256_after: string | null;
     /** Removed entries of the log of receipts, base64; without their salts they reveal nothing. */
     readonly entries?: readonly string[];
-  }[];
+  })[];
   /** Head of the log of receipts then; absent without one. */
   readonly log?: LogHead;
   /** As in `signature.ts`, over the receipt without white space. */

@@ -72,6 +72,7 @@ export interface Purged {
 }
 
 /**
+ * Each fault, and what to do about it, for the errors of commands.
  * - `missing`: no such key; `changed`: another version than asked for;
  * - `no_place`: no such bucket or container; `denied`: credentials are wrong, expired, or allow too little;
  * - `busy`: throttled (429, 503); `unreachable`: time-out, cut connection, 5xx: the same call can succeed later;
@@ -79,16 +80,20 @@ export interface Purged {
  * - `immutable`: a retention policy or a hold keeps the object;
  * - `invalid`: the store never accepts the call (a key too long, an object too large).
  */
-export type StorageFault =
-  | 'missing'
-  | 'changed'
-  | 'no_place'
-  | 'denied'
-  | 'busy'
-  | 'unreachable'
-  | 'archived'
-  | 'immutable'
-  | 'invalid';
+export const WHAT_TO_DO = {
+  missing: 'it has been removed since; run the command again',
+  changed: 'it has been replaced since; run the command again',
+  no_place: 'create the bucket or container, or correct the URL',
+  denied: 'check the credentials: the variables that the vendor’s own tools read, or `storage` in the config',
+  busy: 'the store refuses requests for now; run the command again later',
+  unreachable: 'check the network and the endpoint, then run the command again',
+  archived:
+    'a lifecycle rule has moved it to a class that cannot be read: restore it (S3) or rehydrate it (Azure), which takes hours, then run the command again',
+  immutable: 'a retention policy or a hold keeps it as it is; run the command again when it has ended',
+  invalid: 'the store does not accept such a request; check the URL',
+};
+
+export type StorageFault = keyof typeof WHAT_TO_DO;
 
 export class StorageError extends Error {
   readonly fault: StorageFault;
@@ -102,17 +107,3 @@ export class StorageError extends Error {
     this.delayMs = options.delayMs ?? null;
   }
 }
-
-/** What to do about each, for the errors of commands. */
-export const WHAT_TO_DO: Readonly<Record<StorageFault, string>> = {
-  missing: 'it has been removed since; run the command again',
-  changed: 'it has been replaced since; run the command again',
-  no_place: 'create the bucket or container, or correct the URL',
-  denied: 'check the credentials: the variables that the vendor’s own tools read, or `storage` in the config',
-  busy: 'the store refuses requests for now; run the command again later',
-  unreachable: 'check the network and the endpoint, then run the command again',
-  archived:
-    'a lifecycle rule has moved it to a class that cannot be read: restore it (S3) or rehydrate it (Azure), which takes hours, then run the command again',
-  immutable: 'a retention policy or a hold keeps it as it is; run the command again when it has ended',
-  invalid: 'the store does not accept such a request; check the URL',
-};

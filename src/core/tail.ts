@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { ArchiveRecord } from './archive.ts';
 
 /** Of a delivery on its way in, and then of its event at each sink. */
 export const TAIL_OUTCOMES = [
@@ -34,13 +35,7 @@ type Parsed = z.output<typeof tailRequestSchema>;
 export type TailRequest = { readonly [Key in keyof Parsed]: Readonly<Parsed[Key]> };
 
 /** An event in a line of the answer. Keys as in the archive. */
-export interface EventLine {
-  readonly id: string;
-  readonly source: string;
-  readonly event_type: string;
-  readonly team_id: string | null;
-  readonly user_id: string | null;
-  readonly client_user_id: string | null;
+export interface EventLine extends Omit<ArchiveRecord, 'received_at' | 'headers'> {
   readonly bytes: number;
 }
 
