@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
 import { isRecord } from '../lib/is-record.ts';
 import { BACKSLASH, CLOSE_BRACE, OPEN_BRACE, QUOTE } from '../lib/json-text.ts';
+import { jsonIn } from '../lib/parsed.ts';
 import type { ArchiveRecord } from './archive.ts';
 import { deliveryIdOf } from './delivery-id.ts';
 import type { RemovedEvent } from './erasure.ts';
@@ -248,12 +249,8 @@ export function parseHead(line: Buffer): { record: ArchiveRecord; end: number } 
   const found = line.indexOf(EVENT_KEY);
   if (found === -1) return null;
   const end = found + 1;
-  try {
-    const record: unknown = JSON.parse(`${line.toString('utf8', 0, end)}}`);
-    return isArchiveRecord(record) ? { record, end } : null;
-  } catch {
-    return null;
-  }
+  const record = jsonIn(`${line.toString('utf8', 0, end)}}`);
+  return isArchiveRecord(record) ? { record, end } : null;
 }
 
 function isArchiveRecord(value: unknown): value is ArchiveRecord {

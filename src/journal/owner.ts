@@ -47,7 +47,7 @@ export function writeOwner(folder: string, owner: Owner): void {
 /** The last owner that was written; its process may have ended since. */
 export function readOwner(folder: string): Owner | null {
   const value = readAdvice(join(folder, FILE));
-  if (value === null || !('pid' in value)) return null;
+  if (!('pid' in value)) return null;
   const text = (key: string): string | null => {
     const found = value[key];
     return typeof found === 'string' ? found : null;

@@ -1,6 +1,6 @@
 import { lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { OWNER_ONLY } from './durable.ts';
-import { isRecord } from './is-record.ts';
+import { membersIn } from './parsed.ts';
 
 /** Writes a small JSON file for information only: no lock and no state. @throws the system's error */
 export function writeAdvice(file: string, value: object): void {
@@ -16,13 +16,11 @@ export function writeAdvice(file: string, value: object): void {
   }
 }
 
-/** The fields of the file, of any type; null when it cannot be read. */
-export function readAdvice(file: string): Readonly<Record<string, unknown>> | null {
+/** The fields of the file, of any type; none when it cannot be read. */
+export function readAdvice(file: string): Readonly<Record<string, unknown>> {
   try {
-    if (!lstatSync(file).isFile()) return null;
-    const value: unknown = JSON.parse(readFileSync(file, 'utf8'));
-    return isRecord(value) ? value : null;
+    return lstatSync(file).isFile() ? membersIn(readFileSync(file, 'utf8')) : {};
   } catch {
-    return null;
+    return {};
   }
 }

@@ -52,11 +52,7 @@ function describe({ command: name, pid, host }: LockOwner): string {
 }
 
 function read(lock: string): LockOwner | null {
-  const {
-    command: name,
-    pid,
-    host,
-  }: Partial<Record<keyof LockOwner, unknown>> = readAdvice(lock + SUFFIX) ?? {};
+  const { command: name, pid, host } = readAdvice(lock + SUFFIX);
   return isPlain(name) && isPlain(host) && Number.isSafeInteger(pid)
     ? { command: name, pid: Number(pid), host }
     : null;

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { CHAIN_START, hashLine, readTip, rotatedFiles, type ChainTip } from './chained-log.ts';
 import { errorCode, readPlain } from './durable.ts';
 import { cutLines } from './lines.ts';
+import { jsonIn } from './parsed.ts';
 
 /** The fields that every line of a chained log has. */
 export interface ChainedLine {
@@ -80,12 +81,8 @@ async function* wholeLines(path: string): AsyncGenerator<{ number: number; bytes
 }
 
 function parse(bytes: Buffer): ChainedLine | null {
-  try {
-    const line = JSON.parse(bytes.toString('utf8')) as Partial<ChainedLine> | null;
-    const isValid =
-      Number.isSafeInteger(line?.n) && typeof line?.prev === 'string' && typeof line.at === 'string';
-    return isValid ? (line as ChainedLine) : null;
-  } catch {
-    return null;
-  }
+  const line = jsonIn(bytes.toString('utf8')) as Partial<ChainedLine> | null;
+  const isValid =
+    Number.isSafeInteger(line?.n) && typeof line?.prev === 'string' && typeof line.at === 'string';
+  return isValid ? (line as ChainedLine) : null;
 }
