@@ -1,14 +1,7 @@
-/** A value that is replaced as a whole. Its users read it each time, or subscribe. */
-export interface Live<T> {
-  readonly value: T;
-  /** @param listener called with each later value */
-  subscribe(listener: (value: T) => void | Promise<void>): void;
-}
-
-/** A `Live` value with the method that replaces it. */
-export class Cell<T> implements Live<T> {
+/** A value that is replaced as a whole. */
+export class Cell<T> {
   #value: T;
-  readonly #listeners: Parameters<Live<T>['subscribe']>[0][] = [];
+  readonly #listeners: ((value: T) => void | Promise<void>)[] = [];
 
   constructor(value: T) {
     this.#value = value;
@@ -18,6 +11,7 @@ export class Cell<T> implements Live<T> {
     return this.#value;
   }
 
+  /** @param listener called with each later value */
   subscribe(listener: (value: T) => void | Promise<void>): void {
     this.#listeners.push(listener);
   }
@@ -28,3 +22,6 @@ export class Cell<T> implements Live<T> {
     for (const listener of this.#listeners) await listener(value);
   }
 }
+
+/** For its users, who read it each time, or subscribe. */
+export type Live<T> = Pick<Cell<T>, 'value' | 'subscribe'>;

@@ -9,14 +9,19 @@ export class NewFile {
   readonly handle: FileHandle;
   #bytes = 0;
 
-  protected constructor(path: string, handle: FileHandle) {
+  constructor(path: string, handle: FileHandle) {
     this.path = path;
     this.handle = handle;
   }
 
   /** Makes the file, and removes an old one of that name. @throws the system's error */
-  static async create(path: string, mode?: number): Promise<NewFile> {
-    return new NewFile(path, await made(path, mode));
+  static async create<F>(
+    this: new (path: string, handle: FileHandle) => F,
+    path: string,
+    mode?: number,
+  ): Promise<F> {
+    await rm(path, { force: true });
+    return new this(path, await openPlain(path, CREATE_NEW, mode));
   }
 
   /** Bytes written so far. */
@@ -53,10 +58,6 @@ export class NewFile {
 export class HashedFile extends NewFile {
   readonly #hash = createHash('sha256');
 
-  static override async create(path: string, mode?: number): Promise<HashedFile> {
-    return new HashedFile(path, await made(path, mode));
-  }
-
   override write(chunk: Buffer): Promise<void> {
     this.#hash.update(chunk);
     return super.write(chunk);
@@ -70,11 +71,6 @@ export class HashedFile extends NewFile {
   facts(): { bytes: number; sha256: string } {
     return { bytes: this.bytes, sha256: this.#hash.digest('hex') };
   }
-}
-
-async function made(path: string, mode?: number): Promise<FileHandle> {
-  await rm(path, { force: true });
-  return openPlain(path, CREATE_NEW, mode);
 }
 
 /** Has `fill` write the file, and syncs it; removes it when any of that fails. */

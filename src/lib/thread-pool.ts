@@ -45,12 +45,9 @@ export function lowerPriority(): void {
 /** For short-lived objects of each thread: V8's default is several times as much, and hardly faster. */
 const YOUNG_MB = 16;
 
-interface Job<Work, Result> extends PendingJob<Result> {
+interface Job<Work, Result> {
   readonly work: Work;
   readonly transfer: readonly Transferable[];
-}
-
-interface PendingJob<Result> {
   readonly resolve: (value: Result) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -68,7 +65,7 @@ export class ThreadPool<Work, Result> {
   readonly #threads: Worker[] = [];
   readonly #free: Worker[] = [];
   readonly #jobs: Job<Work, Result>[] = [];
-  readonly #running = new Map<Worker, PendingJob<Result>>();
+  readonly #running = new Map<Worker, Job<Work, Result>>();
   #ended: Error | null = null;
 
   /**
