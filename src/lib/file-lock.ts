@@ -28,7 +28,16 @@ const TURN = 5;
  */
 export function tryLock(path: string): FileLock | null {
   const database = lockFile(path);
-  return database === null ? null : held(path, database);
+  if (database === null) return null;
+  return {
+    release: (file = 'keep') => {
+      // Once only: a later lock of this name may be another's.
+      if (!database.open) return;
+      // Before it is released: a process that opened the file in between finds that it was removed.
+      if (file === 'remove') removeFile(path);
+      database.close();
+    },
+  };
 }
 
 /** As `tryLock`, for a lock that is kept for long: the owner's name is written beside it. @param name as `writeOwner` */
@@ -75,18 +84,6 @@ export async function lockInTurn(path: string, patience = Number.POSITIVE_INFINI
     if (waited > patience) throw new Error(`${path} is held by another process`);
     await wait(TURN);
   }
-}
-
-function held(path: string, database: Database.Database): FileLock {
-  return {
-    release: (file = 'keep') => {
-      // Once only: a later lock of this name may be another's.
-      if (!database.open) return;
-      // Before it is released: a process that opened the file in between finds that it was removed.
-      if (file === 'remove') removeFile(path);
-      database.close();
-    },
-  };
 }
 
 function removeFile(path: string): void {

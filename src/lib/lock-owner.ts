@@ -3,14 +3,7 @@ import { hostname } from 'node:os';
 import { readAdvice, writeAdvice } from './advice.ts';
 import { errorCode } from './durable.ts';
 
-/** The process that has a lock: information for people, not the lock. */
-interface LockOwner {
-  readonly command: string;
-  readonly pid: number;
-  readonly host: string;
-}
-
-/** Suffix of the file beside a lock that names its owner. */
+/** Suffix of the file beside a lock that names its owner: information for people, not the lock. */
 const SUFFIX = '-owner';
 let command = 'millrace';
 
@@ -21,9 +14,8 @@ export function nameThisProcess(name: string): void {
 
 /** @param lock path of the lock this process has just taken. @param name of the work; default: this process's name */
 export function writeOwner(lock: string, name = command): void {
-  const owner: LockOwner = { command: name, pid: process.pid, host: hostname() };
   try {
-    writeAdvice(lock + SUFFIX, owner);
+    writeAdvice(lock + SUFFIX, { command: name, pid: process.pid, host: hostname() });
   } catch {
     // The lock is valid without it, as on a full disk.
   }
@@ -43,30 +35,17 @@ export function clearOwner(lock: string): void {
  * lock is taken, and a kill -9 leaves it there.
  */
 export function readOwner(lock: string): string | null {
-  const owner = read(lock);
-  return owner !== null && isAlive(owner) ? describe(owner) : null;
-}
-
-function describe({ command: name, pid, host }: LockOwner): string {
-  return `${name} (process ${pid}${host === hostname() ? '' : ` on ${host}`})`;
-}
-
-function read(lock: string): LockOwner | null {
   const { command: name, pid, host } = readAdvice(lock + SUFFIX);
-  return isPlain(name) && isPlain(host) && Number.isSafeInteger(pid)
-    ? { command: name, pid: Number(pid), host }
-    : null;
+  if (!isPlain(name) || !isPlain(host) || typeof pid !== 'number' || !Number.isSafeInteger(pid)) return null;
+  const isHere = host === hostname();
+  // Processes of other machines count as running. A reused process id gives a wrong name, never a wrong lock.
+  if (isHere && !isRunning(pid)) return null;
+  return `${name} (process ${pid}${isHere ? '' : ` on ${host}`})`;
 }
 
 /** The name is printed, and anyone who can write to the folder may have made it up. */
 function isPlain(text: unknown): text is string {
   return typeof text === 'string' && /^[\w .-]{1,64}$/.test(text);
-}
-
-/** Processes of other machines count as running. */
-function isAlive({ pid, host }: LockOwner): boolean {
-  // A reused process id gives a wrong name, never a wrong lock.
-  return host !== hostname() || isRunning(pid);
 }
 
 /** True when there is such a process, also of another user. */
