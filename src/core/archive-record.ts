@@ -253,21 +253,15 @@ export function parseHead(line: Buffer): { record: ArchiveRecord; end: number } 
   return isArchiveRecord(record) ? { record, end } : null;
 }
 
+const TEXTS: readonly (keyof ArchiveRecord)[] = ['id', 'source', 'received_at', 'event_type'];
+const IDS: readonly (keyof ArchiveRecord)[] = ['team_id', 'user_id', 'client_user_id'];
+
 function isArchiveRecord(value: unknown): value is ArchiveRecord {
   return (
     isRecord(value) &&
-    typeof value['id'] === 'string' &&
-    typeof value['source'] === 'string' &&
-    typeof value['received_at'] === 'string' &&
-    typeof value['event_type'] === 'string' &&
-    isTextOrNull(value['team_id']) &&
-    isTextOrNull(value['user_id']) &&
-    isTextOrNull(value['client_user_id']) &&
+    TEXTS.every((name) => typeof value[name] === 'string') &&
+    IDS.every((name) => value[name] === null || typeof value[name] === 'string') &&
     isRecord(value['headers']) &&
     Object.values(value['headers']).every((header) => typeof header === 'string')
   );
-}
-
-function isTextOrNull(value: unknown): boolean {
-  return value === null || typeof value === 'string';
 }
