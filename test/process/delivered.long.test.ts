@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Pool } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
-import type { InjectedFault } from '../support/amqp-peer/faults.ts';
+import type { InjectedFault } from '../support/fault-list.ts';
 import { startAmqpPeer } from '../support/amqp-peer/peer.ts';
 import { writeConfig } from '../support/millrace.ts';
 import { Place } from '../support/place.ts';

@@ -1,7 +1,5 @@
 import { FaultList } from '../fault-list.ts';
 
-export type { InjectedFault } from '../fault-list.ts';
-
 /**
  * What can go wrong with a batch that has come in. Except for `drop`, `latency`, and a `hang` or `detach` that says so, the
  * batch is not stored.

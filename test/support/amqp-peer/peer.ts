@@ -1,8 +1,8 @@
-import { once } from 'node:events';
-import type { AddressInfo, Server, Socket } from 'node:net';
+import type { Server } from 'node:net';
 import rhea from 'rhea';
+import { BrokerPeer } from '../broker-peer.ts';
 import { cutOff, readerName, serve } from './connection.ts';
-import { Faults, type Fault, type InjectedFault } from './faults.ts';
+import { Faults, type Fault } from './faults.ts';
 import { decodeStored, Hub, type PeerMessage } from './hub.ts';
 
 export interface AmqpPeerOptions {
@@ -29,46 +29,37 @@ export interface AmqpPeerOptions {
  *     await peer.received('events', 10);
  *     peer.messages('events');
  *     await peer.stop();
- *
- * Modes: listening ⇄ stopped (`stop` cuts every connection; `restart` listens on the same port, messages kept).
  */
-export class AmqpPeer {
+export class AmqpPeer extends BrokerPeer<Fault> {
   readonly #hubs: ReadonlyMap<string, Hub>;
-  readonly #faults = new Faults();
   readonly #container = rhea.create_container({ id: 'amqp-peer' });
-  readonly #sockets = new Set<Socket>();
   readonly #waiting = new Set<() => void>();
-  #server: Server | null = null;
-  #port: number;
 
   constructor({
     hubs,
     partitions = 4,
-    port = 0,
+    port,
     maxMessageBytes = 1_046_528,
     keep = true,
     now,
   }: AmqpPeerOptions) {
+    const faults = new Faults();
+    super(faults, port);
     this.#hubs = new Map(hubs.map((name) => [name, new Hub(name, partitions, keep)]));
-    this.#port = port;
     const mechanisms = this.#container.sasl_server_mechanisms as unknown as Record<string, unknown> & {
       enable_anonymous(): void;
     };
     mechanisms.enable_anonymous();
     // What the service offers beside it; the token that follows on $cbs is what counts.
     mechanisms['MSSBCBS'] = () => ({ outcome: undefined, start: allow });
-    serve(this.#container, { hubs: this.#hubs, faults: this.#faults, maxMessageBytes, now: now ?? Date.now });
+    serve(this.#container, { hubs: this.#hubs, faults, maxMessageBytes, now: now ?? Date.now });
     for (const hub of this.#hubs.values())
       for (const { readers } of hub.partitions) readers.add(() => this.#tell());
   }
 
-  get port(): number {
-    return this.#port;
-  }
-
   /** For every client of the namespace; it names no hub. */
   get connectionString(): string {
-    const endpoint = `Endpoint=sb://127.0.0.1:${this.#port}`;
+    const endpoint = `Endpoint=sb://127.0.0.1:${this.port}`;
     return `${endpoint};SharedAccessKeyName=k;SharedAccessKey=c2VjcmV0;UseDevelopmentEmulator=true`;
   }
 
@@ -99,46 +90,17 @@ export class AmqpPeer {
     while (this.#hub(hub).count < count) await new Promise<void>((resolve) => this.#waiting.add(resolve));
   }
 
-  inject(fault: Fault): InjectedFault {
-    return this.#faults.inject(fault);
-  }
-
-  /** The same, before those that were injected already. */
-  injectFirst(fault: Fault): InjectedFault {
-    return this.#faults.inject(fault, 0);
-  }
-
-  /** Cuts every connection as a network failure would; clients can connect again at once. */
-  cut(): void {
-    for (const socket of this.#sockets) cutOff(socket);
+  override cut(): void {
+    for (const socket of this.sockets) cutOff(socket);
   }
 
   /** The connections there are get no answer any more; new ones do. */
   freeze(): void {
-    for (const socket of this.#sockets) socket.pause();
+    for (const socket of this.sockets) socket.pause();
   }
 
-  /** Cuts every connection and refuses new ones. */
-  async stop(): Promise<void> {
-    const server = this.#server;
-    if (server === null) return;
-    this.#server = null;
-    const closed = once(server, 'close');
-    server.close();
-    this.cut();
-    await closed;
-  }
-
-  async restart(): Promise<void> {
-    if (this.#server !== null) return;
-    const server = this.#container.listen({ port: this.#port, host: '127.0.0.1', ...FRAMES });
-    this.#server = server;
-    server.on('connection', (socket: Socket) => {
-      this.#sockets.add(socket);
-      socket.on('close', () => this.#sockets.delete(socket));
-    });
-    await once(server, 'listening');
-    this.#port = (server.address() as AddressInfo).port;
+  protected override listen(port: number): Server {
+    return this.#container.listen({ port, host: '127.0.0.1', ...FRAMES });
   }
 
   #hub(name: string): Hub {

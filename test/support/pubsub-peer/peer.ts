@@ -1,7 +1,6 @@
-import { once } from 'node:events';
-import { createServer, type AddressInfo, type Server as TcpServer, type Socket } from 'node:net';
+import { createServer, type Server as TcpServer } from 'node:net';
 import { Server, ServerCredentials, type ConnectionInjector } from '@grpc/grpc-js';
-import type { InjectedFault } from '../fault-list.ts';
+import { BrokerPeer } from '../broker-peer.ts';
 import { Faults, type Fault } from './faults.ts';
 import { newTopic, publisher } from './publisher.ts';
 import { loadServices, measured } from './services.ts';
@@ -35,21 +34,17 @@ export const PROJECT = 'millrace-test';
  *     peer.inject({ kind: 'drop', times: 1 });
  *     peer.messages('events');
  *     await peer.stop();
- *
- * Modes: listening ⇄ stopped (`stop` cuts every connection; `restart` listens on the same port, messages kept).
  */
-export class PubSubPeer {
+export class PubSubPeer extends BrokerPeer<Fault> {
   readonly requests: PeerRequest[] = [];
   readonly #topics = new Map<string, Topic>();
   readonly #subscriptions = new Map<string, Subscription>();
-  readonly #faults = new Faults();
-  readonly #sockets = new Set<Socket>();
   readonly #grpc = new Server({ 'grpc.max_receive_message_length': -1 });
   readonly #injector: ConnectionInjector;
-  #tcp: TcpServer | null = null;
-  #port = 0;
 
   constructor({ topics = [], subscriptions = {}, ordered = false }: PubSubPeerOptions = {}) {
+    const faults = new Faults();
+    super(faults);
     for (const name of topics) this.#topics.set(topicPath(name), newTopic());
     for (const [name, topic] of Object.entries(subscriptions)) {
       const subscription = new Subscription(topicPath(topic), ordered);
@@ -59,7 +54,7 @@ export class PubSubPeer {
     const state = {
       topics: this.#topics,
       subscriptions: this.#subscriptions,
-      faults: this.#faults,
+      faults,
       cut: () => this.cut(),
       onRequest: (topic: string, messages: readonly PeerMessage[]) => {
         this.requests.push({ topic, messages });
@@ -71,12 +66,8 @@ export class PubSubPeer {
     this.#injector = this.#grpc.createConnectionInjector(ServerCredentials.createInsecure());
   }
 
-  get port(): number {
-    return this.#port;
-  }
-
   get endpoint(): string {
-    return `127.0.0.1:${this.#port}`;
+    return `127.0.0.1:${this.port}`;
   }
 
   /** Everything a topic has taken, in order. */
@@ -96,42 +87,11 @@ export class PubSubPeer {
     return found;
   }
 
-  inject(fault: Fault): InjectedFault {
-    return this.#faults.inject(fault);
-  }
-
-  /** The same, before those that were injected already. */
-  injectFirst(fault: Fault): InjectedFault {
-    return this.#faults.inject(fault, 0);
-  }
-
-  /** Cuts every connection as a network failure would; clients can connect again at once. */
-  cut(): void {
-    for (const socket of this.#sockets) socket.destroy();
-  }
-
-  /** Cuts every connection and refuses new ones. */
-  async stop(): Promise<void> {
-    const tcp = this.#tcp;
-    if (tcp === null) return;
-    this.#tcp = null;
-    const closed = once(tcp, 'close');
-    tcp.close();
-    this.cut();
-    await closed;
-  }
-
-  async restart(): Promise<void> {
-    if (this.#tcp !== null) return;
-    const tcp = createServer((socket) => {
-      this.#sockets.add(socket);
-      socket.on('close', () => this.#sockets.delete(socket)).on('error', () => undefined);
+  protected override listen(port: number): TcpServer {
+    return createServer((socket) => {
+      socket.on('error', () => undefined);
       this.#injector.injectConnection(socket);
-    });
-    this.#tcp = tcp;
-    tcp.listen(this.#port, '127.0.0.1');
-    await once(tcp, 'listening');
-    this.#port = (tcp.address() as AddressInfo).port;
+    }).listen(port, '127.0.0.1');
   }
 }
 
