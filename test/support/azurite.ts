@@ -1,13 +1,10 @@
 import { ContainerClient } from '@azure/storage-blob';
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { createRequire } from 'node:module';
-import type { Socket } from 'node:net';
-import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
-import { endChild } from './child-server.ts';
+import { freePort } from './free-port.ts';
 import type { Emulator } from './object-stores/emulators.ts';
-import { type Server, shared } from './server.ts';
-import { within } from './until.ts';
+import { type Server, shared, startServer } from './server.ts';
 
 /** The account every emulator has; its key is published with it. */
 const ACCOUNT = 'devstoreaccount1';
@@ -66,32 +63,12 @@ async function containerAt(endpoint: string, name: string): Promise<ContainerCli
 
 /** The process, until it is stopped. */
 export async function launchAzurite(): Promise<Server & { readonly child: ChildProcess }> {
-  const child = spawn(process.execPath, [PROGRAM, '--blobPort', '0', ...OPTIONS], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  // A test process that is ended before its time must not leave it behind.
-  process.once('exit', () => child.kill('SIGKILL'));
-  // Nor wait for it, when the tests that would stop it were left out.
-  child.unref();
-  const url = await within('the storage emulator to listen', listening(child));
-  return { url, child, stop: () => endChild(child) };
+  const port = await freePort();
+  return startServer('azurite', process.execPath, [PROGRAM, '--blobPort', String(port), ...OPTIONS], port);
 }
 
 /** @param endpoint `http://127.0.0.1:port` of an emulator, or of a proxy in front of it */
 export function connectionStringOf(endpoint: string): string {
   const account = [`AccountName=${ACCOUNT}`, `AccountKey=${KEY}`];
   return ['DefaultEndpointsProtocol=http', ...account, `BlobEndpoint=${endpoint}/${ACCOUNT}`].join(';');
-}
-
-async function listening(child: ChildProcess): Promise<string> {
-  if (child.stdout === null) throw new Error('no output to read');
-  for await (const line of createInterface({ input: child.stdout })) {
-    const endpoint = /successfully listens on (http:\/\/\S+)/.exec(line)?.[1];
-    if (endpoint === undefined) continue;
-    // Read to its end, or the pipe would fill.
-    child.stdout.resume();
-    (child.stdout as Socket).unref();
-    return endpoint;
-  }
-  throw new Error('the storage emulator ended');
 }
