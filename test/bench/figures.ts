@@ -1,3 +1,5 @@
+import { inColumns } from '../../src/lib/columns.ts';
+
 /** One thing that was measured: a value a round, whose median is meant to be so much. */
 export interface Figure {
   readonly name: string;
@@ -31,9 +33,7 @@ export function tableOf(figures: readonly Figure[]): string {
     const target = wanted === undefined ? [] : [`wanted ${wanted}${unit}`, isMet(figure) ? 'met' : 'MISSED'];
     return [name, shown(figure), ...target];
   });
-  const widths = [0, 1, 2].map((column) => Math.max(0, ...rows.map((row) => row[column]?.length ?? 0)));
-  const lines = rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '));
-  return `\n${lines.map((line) => line.trimEnd()).join('\n')}`;
+  return `\n${inColumns(rows)}`;
 }
 
 /** For the JSON line, by the figures' names. */

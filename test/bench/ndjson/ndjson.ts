@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, createReadStream, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { countLines } from '../../../src/lib/lines.ts';
 import { ROOT } from '../../support/millrace.ts';
 import { lacksProgram } from '../../support/requirements.ts';
 import { everyMeal } from '../archives.ts';
@@ -101,8 +102,7 @@ async function makeDocument(path: string, size: number, signal: AbortSignal): Pr
 /** A bench of a program that lost rows would measure nothing. */
 async function expectMeals(file: string, wanted: number): Promise<void> {
   let lines = 0;
-  for await (const rows of createReadStream(file) as AsyncIterable<Buffer>)
-    for (let at = rows.indexOf(10); at !== -1; at = rows.indexOf(10, at + 1)) lines += 1;
+  for await (const rows of createReadStream(file) as AsyncIterable<Buffer>) lines += countLines(rows);
   if (lines !== wanted) throw new Error(`${lines} rows came of ${wanted} meals`);
 }
 
