@@ -59,12 +59,7 @@ export interface JournalStatus {
 }
 
 /** What a reconciliation needs of an event: whose it is, it does not say. */
-export interface EventHead {
-  readonly seq: number;
-  readonly id: string;
-  readonly type: string;
-  /** Milliseconds since the epoch. */
-  readonly receivedAt: number;
+export interface EventHead extends Pick<JournalEvent, 'seq' | 'id' | 'type' | 'receivedAt'> {
   /** The targets it is for, whatever the routes say; null where they decide. */
   readonly only: readonly string[] | null;
   /** Sent again by a replay. */

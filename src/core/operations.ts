@@ -3,7 +3,7 @@ import type { Redaction } from './route.ts';
 import type { Flushed, SinkTrouble } from './sink.ts';
 import type { InvalidReason } from './ingest.ts';
 import type { SchemaReport } from './schema.ts';
-import type { EventHead, JournalAccount, JournalStatus, Selection } from './journal.ts';
+import type { DeadLetter, EventHead, JournalAccount, JournalStatus, Selection } from './journal.ts';
 import type { RouteRecord } from './route-record.ts';
 import type { SetAsideEntry, SetAsideKind } from './receipt.ts';
 import type { EventLine } from './tail.ts';
@@ -102,14 +102,10 @@ export interface QuarantineSummary extends EventSummary {
   readonly reasons: readonly InvalidReason[];
 }
 
-export interface DeadLetterSummary extends EventSummary {
+export interface DeadLetterSummary
+  extends EventSummary, Pick<DeadLetter, 'sink' | 'destination' | 'code' | 'reason' | 'attempts'> {
   /** Only where bodies were asked for. */
   readonly redactions?: readonly Redaction[];
-  readonly sink: string;
-  readonly destination: string | null;
-  readonly code: string;
-  readonly reason: string;
-  readonly attempts: number;
   readonly died_at: string;
 }
 
