@@ -49,30 +49,18 @@ export function parseSealed(line: Buffer): SealedRecord | null {
   const from = found + DATA_KEY.length;
   const [, key, receivedAt, nonce] = LINE.exec(line.toString('latin1', 0, from)) ?? [];
   if (key === undefined || receivedAt === undefined || nonce === undefined) return null;
-  return new SealedLine(key, receivedAt, nonce, line.subarray(from, -END.length));
-}
-
-/** Most callers need only the key: `nonce` and `data` are decoded when they are read, as long as the line is valid. */
-class SealedLine implements SealedRecord {
-  readonly key: string;
-  readonly received_at: string;
-  readonly #nonce: string;
-  readonly #data: Buffer;
-
-  constructor(key: string, receivedAt: string, nonce: string, data: Buffer) {
-    this.key = key;
-    this.received_at = receivedAt;
-    this.#nonce = nonce;
-    this.#data = data;
-  }
-
-  get nonce(): Buffer {
-    return Buffer.from(this.#nonce, 'base64');
-  }
-
-  get data(): Buffer {
-    return Buffer.from(this.#data.toString('latin1'), 'base64');
-  }
+  const data = line.subarray(from, -END.length);
+  // Most callers need only the key: the others are decoded when they are read, as long as the line is valid.
+  return {
+    key,
+    received_at: receivedAt,
+    get nonce() {
+      return Buffer.from(nonce, 'base64');
+    },
+    get data() {
+      return Buffer.from(data.toString('latin1'), 'base64');
+    },
+  };
 }
 
 /** The line of a sealed record, with its line feed. */
