@@ -86,27 +86,23 @@ export class GuardedIngest implements Ingest {
   }
 
   // Checked and handed on in one turn: an erasure finds the event in flight, or it is dropped here.
-  accept(event: Event, options?: IngestOptions): Promise<AppendResult> {
-    const stored = this.#isErased(event)
+  async accept(event: Event, options?: IngestOptions): Promise<AppendResult> {
+    const result = await (this.#isErased(event)
       ? this.#store.countErased(event)
-      : this.#store.accept(event, options);
-    return stored.then((result) => {
-      this.#observer.stored(event, result);
-      return result;
-    });
+      : this.#store.accept(event, options));
+    this.#observer.stored(event, result);
+    return result;
   }
 
-  quarantine(
+  async quarantine(
     event: Event,
     reasons: readonly InvalidReason[],
     options?: IngestOptions,
   ): Promise<AppendResult> {
-    const stored = this.#isErased(event, reasons)
+    const result = await (this.#isErased(event, reasons)
       ? this.#store.countErased(event)
-      : this.#store.quarantine(event, reasons, options);
-    return stored.then((result) => {
-      this.#observer.storedInvalid(event, reasons, result);
-      return result;
-    });
+      : this.#store.quarantine(event, reasons, options));
+    this.#observer.storedInvalid(event, reasons, result);
+    return result;
   }
 }

@@ -3,9 +3,7 @@ import { type ObjectStore, StorageError } from './storage.ts';
 
 /** All of an object. @throws StorageError */
 export async function readWhole(store: ObjectStore, key: string, signal?: AbortSignal): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of store.get(key, signal === undefined ? {} : { signal })) chunks.push(chunk);
-  return Buffer.concat(chunks);
+  return Buffer.concat(await Array.fromAsync(store.get(key, signal === undefined ? {} : { signal })));
 }
 
 /**

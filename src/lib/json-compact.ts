@@ -1,4 +1,4 @@
-import { MINUS, QUOTE, skipNumber, skipString } from './json-text.ts';
+import { MINUS, QUOTE, skipNumber, skipString, SURELY_FINITE } from './json-text.ts';
 
 /**
  * Canonical text of JSON that was checked before: no white space between tokens, strings with only the escapes they need, numbers as
@@ -79,9 +79,6 @@ export function canonicalString(bytes: Uint8Array, from: number, to: number): Bu
 function textOf(bytes: Uint8Array, from: number, to: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString('utf8');
 }
-
-/** A number of so many characters without an exponent is finite as a double. */
-const SURELY_FINITE = 300;
 
 /** A number that no double can hold (1E400) becomes a string: loaders would refuse it or make it infinite. */
 function copyAsString(bytes: Uint8Array, from: number, to: number, out: Uint8Array, at: number): number {

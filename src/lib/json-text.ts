@@ -39,7 +39,7 @@ export const LOWER_N = 0x6e;
 const LOWER_U = 0x75;
 const SLASH = 0x2f;
 /** A number of so many characters without an exponent is finite as a double. */
-const SURELY_FINITE = 300;
+export const SURELY_FINITE = 300;
 const CASE = 0x20;
 
 /** True while the text stepped over is canonical; see `skipJson`. */
