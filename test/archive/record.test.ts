@@ -10,6 +10,7 @@ import {
 import type { ArchiveRecord } from '../../src/core/archive.ts';
 import type { Event } from '../../src/core/event.ts';
 import { awkwardBodies, contractEvent } from '../../src/sinks/contract-events.ts';
+import { jsonLines } from '../support/json-lines.ts';
 
 function lineOf(event: Event): Buffer {
   const line = formatRecords([event]);
@@ -56,11 +57,8 @@ describe('archive record', () => {
     fc.assert(
       fc.property(any, near, (base, steps) => {
         const times = steps.map((step) => base + step);
-        const lines = formatRecords(times.map((receivedAt) => contractEvent(1, { receivedAt }))).toString();
-        const found = lines
-          .trimEnd()
-          .split('\n')
-          .map((line) => JSON.parse(line) as ArchiveRecord);
+        const lines = formatRecords(times.map((receivedAt) => contractEvent(1, { receivedAt })));
+        const found = jsonLines<ArchiveRecord>(lines);
         expect(found.map((record) => record.received_at)).toEqual(
           times.map((ms) => new Date(ms).toISOString()),
         );

@@ -27,6 +27,7 @@ import { storageSettings, type Emulator } from '../support/object-stores/emulato
 import { startFaultProxy } from '../support/object-stores/fault-proxy.ts';
 import { lacksMoto, motoClient, startMoto } from '../support/object-stores/moto.ts';
 import { firstLack, lacksWorking, skipped } from '../support/requirements.ts';
+import { jsonLines } from '../support/json-lines.ts';
 import { chained, keysIn, put, segmentName, WRITERS } from './store-archive.ts';
 
 const ORACLE = fileURLToPath(new URL('bucket-oracle.py', import.meta.url));
@@ -228,12 +229,9 @@ describe.skipIf(lack !== null)(`an archive in S3, by the commands${skipped(lack)
     reach(emulator.url);
     expect(await millrace(args)).toMatchObject({ code: 0 });
     const rows = globSync('**/*.ndjson.gz', { cwd: out }).flatMap((file) =>
-      gunzipSync(readFileSync(join(out, file)))
-        .toString()
-        .trim()
-        .split('\n'),
+      jsonLines<{ _event_id: string }>(gunzipSync(readFileSync(join(out, file)))),
     );
-    const ids = rows.map((row) => (JSON.parse(row) as { _event_id: string })._event_id).toSorted();
+    const ids = rows.map(({ _event_id: id }) => id).toSorted();
     expect(ids).toEqual([1, 2, 3, 4].flatMap((user) => [0, 1, 2, 3].map((n) => `msg_${user}_${n}`)));
   });
 

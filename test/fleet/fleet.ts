@@ -9,6 +9,7 @@ import { type Ended, millrace, writeConfig } from '../support/millrace.ts';
 import { Receiver } from '../support/receiver.ts';
 import { ServeProcess } from '../support/serve-process.ts';
 import { postSigned } from '../support/signed-events.ts';
+import { jsonLines } from '../support/json-lines.ts';
 
 const HERE = import.meta.dirname;
 
@@ -174,10 +175,7 @@ export class Fleet {
   given(sink: string): string[] {
     const path = join(this.folder, `sink-${sink}.jsonl`);
     if (!existsSync(path)) return [];
-    return readFileSync(path, 'utf8')
-      .split('\n')
-      .slice(0, -1)
-      .map((line) => (JSON.parse(line) as [string])[0]);
+    return jsonLines<[string]>(readFileSync(path)).map(([id]) => id);
   }
 
   /** Whether every sink has all that was acknowledged. */
@@ -197,8 +195,7 @@ export class Fleet {
 
   async listed(what: 'quarantine' | 'dead-letters'): Promise<readonly { key: number; id: string }[]> {
     const { stdout } = await this.run(what, 'list', '--json');
-    const lines = stdout.split('\n').slice(0, -1);
-    return lines.map((line) => JSON.parse(line) as { key: number; id: string });
+    return jsonLines(stdout);
   }
 
   /** How many records the group of a sink is past. */

@@ -18,9 +18,7 @@ async function read(format: Format, bytes: Buffer, size: number): Promise<Buffer
     for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
     await Promise.resolve();
   };
-  const all: Buffer[] = [];
-  for await (const chunk of decompress(format, chunks(), 1024)) all.push(chunk);
-  return Buffer.concat(all);
+  return Buffer.concat(await Array.fromAsync(decompress(format, chunks(), 1024)));
 }
 
 const [g1, g2] = [gzipSync(ONE), gzipSync(TWO)];

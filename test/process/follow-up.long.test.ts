@@ -5,6 +5,7 @@ import { startSandbox } from '../../src/sandbox/start.ts';
 import { ServiceClient } from '../../src/history/service/client.ts';
 import { mealsOf } from '../history/service/support.ts';
 import { Place } from '../support/place.ts';
+import { jsonLines } from '../support/json-lines.ts';
 
 /** A service with made-up users, a sink that follows what it announces, and what makes those announcements. */
 async function service(made: { users: number; days: number; mealsPerDay: number }) {
@@ -54,10 +55,8 @@ test('a completion becomes exactly that pull, once however often it is repeated,
 
   const pulls = readdirSync(place.at('history'));
   expect(pulls).toHaveLength(1);
-  const rows = readFileSync(place.at('history', pulls[0]!, 'meals.ndjson'), 'utf8')
-    .trim()
-    .split('\n');
-  const days = rows.map((row) => (JSON.parse(row) as { timestamp: string }).timestamp.slice(0, 10));
+  const rows = jsonLines<{ timestamp: string }>(readFileSync(place.at('history', pulls[0]!, 'meals.ndjson')));
+  const days = rows.map(({ timestamp }) => timestamp.slice(0, 10));
   expect(new Set(days)).toEqual(new Set(['2026-01-02', '2026-01-03']));
 });
 

@@ -1,9 +1,8 @@
-import { createServer } from 'node:http';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { startEndpoint } from '../sinks/http-support.ts';
 import { freePort } from '../support/free-port.ts';
-import { listen } from '../support/listen.ts';
+import { serve } from '../support/listen.ts';
 import { type CollectedSpan, startCollector } from '../support/otlp-collector.ts';
 import { Place } from '../support/place.ts';
 import type { ReceiverProcess } from '../support/receiver-process.ts';
@@ -129,13 +128,7 @@ test.each([
 });
 
 test('a collector that hangs delays nothing, a full queue drops spans, and the log says both', async () => {
-  const collector = createServer(() => undefined);
-  const port = await listen(collector);
-  onTestFinished(() => {
-    collector.close();
-    collector.closeAllConnections();
-  });
-  const receiver = await startExporting(`http://127.0.0.1:${port}`, {
+  const receiver = await startExporting(await serve(() => undefined), {
     OTEL_BSP_MAX_QUEUE_SIZE: '10',
     OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '10',
   });

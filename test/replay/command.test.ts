@@ -11,6 +11,7 @@ import { temporaryFolder } from '../support/folders.ts';
 import { until } from '../support/until.ts';
 import { millraceProcess, writeConfig } from '../support/millrace.ts';
 import { expectOnce, expectWhole, readBack } from '../support/read-back.ts';
+import { jsonLines } from '../support/json-lines.ts';
 import { writeArchive } from './made-up-archive.ts';
 
 const CHOOSY = fileURLToPath(new URL('./choosy-sink.ts', import.meta.url));
@@ -56,8 +57,7 @@ async function setting(env: Record<string, string> = {}): Promise<Setting> {
     replay: (...args) => run(replayCommand, [source, '--config', config, ...args], env),
     delivered: () => {
       const file = join(folder, 'delivered');
-      const lines = existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : [];
-      return lines.map((line) => JSON.parse(line) as Delivered);
+      return existsSync(file) ? jsonLines<Delivered>(readFileSync(file)) : [];
     },
   };
 }
@@ -162,10 +162,7 @@ test('events that go to stdout have it to themselves', async () => {
   const args = ['replay', join(folder, 'source'), '--to', 'out', '--config', config];
   const { code, stdout, stderr } = await millraceProcess(args);
   expect(code).toBe(0);
-  const ids = stdout
-    .trimEnd()
-    .split('\n')
-    .map((line) => (JSON.parse(line) as { id: string }).id);
+  const ids = jsonLines<{ id: string }>(stdout).map(({ id }) => id);
   expect(ids.toSorted()).toEqual(idsOf(events));
   expect(stderr).toContain('delivered  200 to out');
 });
@@ -201,8 +198,8 @@ describe('what does not go well', () => {
     });
     expect(delivered()).toHaveLength(200 - refused.length);
     expect(stderr).toContain('choosy');
-    const lines = readFileSync(join(state, 'refused.ndjson'), 'utf8').trimEnd().split('\n');
-    const notes = lines.map((line) => JSON.parse(line) as { found: string });
+    const text = readFileSync(join(state, 'refused.ndjson'), 'utf8');
+    const notes = jsonLines<{ found: string }>(text);
     expect(notes[0]).toMatchObject({ target: 'own', code: 'choosy', reason: 'not for me', attempts: 1 });
     const places = refused.map(({ id }) => {
       const at = events.findIndex((event) => event.id === id);
@@ -211,8 +208,8 @@ describe('what does not go well', () => {
     });
     expect(notes.map(({ found }) => found).toSorted()).toEqual(places.toSorted());
     // An erasure could not tell whose they are.
-    expect(refused.filter(({ id }) => lines.join('').includes(id))).toEqual([]);
-    expect(stderr + lines.join('')).not.toContain('sequence');
+    expect(refused.filter(({ id }) => text.includes(id))).toEqual([]);
+    expect(stderr + text).not.toContain('sequence');
   });
 
   test('lines that cannot be read: 3, named; the rest is delivered', async () => {

@@ -1,7 +1,6 @@
-import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { onTestFinished } from 'vitest';
-import { listen } from '../support/listen.ts';
+import { serve } from '../support/listen.ts';
 
 export interface Received {
   readonly headers: IncomingHttpHeaders;
@@ -23,17 +22,13 @@ export async function startReceiver(): Promise<Receiver> {
     received: [],
     answer: { status: 204 },
   };
-  const server = createServer((request, response) => {
+  const url = await serve((request, response) => {
     void buffer(request).then((body) => {
       const event = JSON.parse(body.toString()) as Received['event'];
       receiver.received.push({ headers: request.headers, body, event });
       response.writeHead(receiver.answer.status, receiver.answer.headers).end();
     });
   });
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  receiver.url = `http://127.0.0.1:${await listen(server)}/hooks`;
+  receiver.url = `${url}/hooks`;
   return receiver;
 }

@@ -13,6 +13,7 @@ import { createSink } from '../../src/sinks/follow-up/sink.ts';
 import { DEFAULT_FIELDS } from '../../src/receive/validate/envelope.ts';
 import { dataService, samplesOf, sleepOf, SOURCE } from '../history/backfill/data-service.ts';
 import { until } from '../support/until.ts';
+import { jsonLines } from '../support/json-lines.ts';
 import { makeContext, signal, tempFolder } from './support.ts';
 
 /** A sink on a sandbox of one user, and the events that announce its parsing jobs and meals. */
@@ -100,10 +101,7 @@ const WHOSE = {
 /** Rows of the only pull. */
 function rowsOf(path: string, table: string): Record<string, unknown>[] {
   const [folder = ''] = readdirSync(path);
-  return readFileSync(join(path, folder, `${table}.ndjson`), 'utf8')
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  return jsonLines(readFileSync(join(path, folder, `${table}.ndjson`)));
 }
 
 const JOB_UPDATED = 'lab_report.parsing_job.updated';

@@ -90,9 +90,7 @@ export function idsFrom(from: number, count: number): string[] {
 }
 
 export async function items(path: string, parts = false): Promise<ArchiveItem[]> {
-  const all: ArchiveItem[] = [];
-  for await (const item of readArchive(path, { parts })) all.push(item);
-  return all;
+  return Array.fromAsync(readArchive(path, { parts }));
 }
 
 export async function records(path: string, parts = false): Promise<(ArchiveItem & { kind: 'record' })[]> {

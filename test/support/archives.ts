@@ -57,8 +57,7 @@ export async function writeFiles(
 
 /** Ids of the records that a reader finds, in order of the files; of what it cannot read, where and why. */
 export async function idsRead(path: string, options: ReadOptions = {}): Promise<string[]> {
-  const ids: string[] = [];
-  for await (const item of readArchive(path, options))
-    ids.push(item.kind === 'record' ? item.record.id : `${item.file}: ${item.reason}`);
-  return ids;
+  return Array.fromAsync(readArchive(path, options), (item) =>
+    item.kind === 'record' ? item.record.id : `${item.file}: ${item.reason}`,
+  );
 }

@@ -1,6 +1,5 @@
-import { createServer } from 'node:http';
-import { onTestFinished } from 'vitest';
-import { listen } from './listen.ts';
+import { buffer } from 'node:stream/consumers';
+import { serve } from './listen.ts';
 
 /** A span as the tests look at it; ids in hex. */
 export interface CollectedSpan {
@@ -25,23 +24,15 @@ export async function startCollector(): Promise<Collector> {
   const spans: CollectedSpan[] = [];
   const bodies: Buffer[] = [];
   const headers: Record<string, unknown>[] = [];
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      const body = Buffer.concat(chunks);
+  const url = await serve((request, response) => {
+    void buffer(request).then((body) => {
       bodies.push(body);
       headers.push(request.headers);
       if (request.url === '/v1/traces') spans.push(...spansIn(body));
       response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
     });
   });
-  const port = await listen(server);
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return { url: `http://127.0.0.1:${port}`, spans, bytes: () => Buffer.concat(bodies), headers };
+  return { url, spans, bytes: () => Buffer.concat(bodies), headers };
 }
 
 /** Fields of opentelemetry/proto/trace/v1/trace.proto. */

@@ -8,6 +8,7 @@ import { OPERATIONS } from '../../src/sandbox/app.ts';
 import { schemaOf } from '../../src/tables/sql/schema.ts';
 import { TABLES } from '../../src/tables/tables.ts';
 import { BEYOND, readService, type Json, type Reading } from './service-readings.ts';
+import { jsonLines } from '../support/json-lines.ts';
 
 /** Operations whose answers are no data, and why. */
 const NO_TABLE: Readonly<Record<string, string>> = {
@@ -146,12 +147,7 @@ async function shapeAndLoad({ table, documents, at, given }: Reading, n: number)
     const { createTable, load } = schemaOf(TABLES.get(name)!, 'duckdb', path);
     await db.run(createTable);
     await db.run(load);
-    const parsed = Buffer.concat(lines)
-      .toString()
-      .split('\n')
-      .filter(Boolean)
-      .map((line) => JSON.parse(line) as Json);
-    rows.set(name, [...(rows.get(name) ?? []), ...parsed]);
+    rows.set(name, [...(rows.get(name) ?? []), ...jsonLines<Json>(Buffer.concat(lines))]);
   }
   for (const name of TABLES.withNested(table)) {
     const { createTable, createView } = schemaOf(TABLES.get(name)!, 'duckdb');

@@ -4,6 +4,7 @@ import { writeTables, type LearnedTable } from '../../src/tables/learned/infer/w
 import { parseTables } from '../../src/tables/learned/read-tables.ts';
 import { linesOf } from '../../src/tables/shape/row-lines.ts';
 import { Shaper } from '../../src/tables/shape/shape.ts';
+import { jsonLines } from '../support/json-lines.ts';
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 
@@ -54,11 +55,6 @@ export function shaped(
     },
   );
   for (const document of documents) shaper.shape(Buffer.from(JSON.stringify(document)));
-  const rows = Object.fromEntries(
-    [...targets].map(([table, made]) => {
-      const lines = made.view().toString().split('\n');
-      return [table, lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Row)];
-    }),
-  );
+  const rows = Object.fromEntries([...targets].map(([table, made]) => [table, jsonLines<Row>(made.view())]));
   return { rows, rejects, unknown };
 }

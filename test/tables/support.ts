@@ -9,6 +9,7 @@ import { TABLES } from '../../src/tables/tables.ts';
 import { duckdb, exported, type Exported, archived } from '../export/support.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
+import { jsonLines } from '../support/json-lines.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -46,12 +47,8 @@ export function rowsIn(out: string): Record<string, Row[]> {
   const all: Record<string, Row[]> = {};
   for (const name of readdirSync(out, { recursive: true, encoding: 'utf8' }).sort()) {
     if (!name.endsWith('.ndjson.gz')) continue;
-    const lines = gunzipSync(readFileSync(join(out, name)))
-      .toString()
-      .split('\n')
-      .filter(Boolean);
     const table = name.split('/')[0] ?? '';
-    all[table] = [...(all[table] ?? []), ...lines.map((line) => JSON.parse(line) as Row)];
+    all[table] = [...(all[table] ?? []), ...jsonLines<Row>(gunzipSync(readFileSync(join(out, name))))];
   }
   return all;
 }

@@ -8,6 +8,7 @@ import { temporaryFolder } from '../../support/folders.ts';
 import { lacksPostgres, Postgres } from '../../support/postgres.ts';
 import { skipped } from '../../support/requirements.ts';
 import { until } from '../../support/until.ts';
+import { jsonLines } from '../../support/json-lines.ts';
 import { inPostgres } from './support.ts';
 
 const lack = lacksPostgres();
@@ -65,11 +66,7 @@ test.skipIf(lack !== null)(
       expect(ms, `after ${index + 1} failures`).toBeGreaterThanOrEqual(20 + 10 * 2 ** index);
       expect(ms, `after ${index + 1} failures`).toBeLessThanOrEqual(20 + 20 * 2 ** index);
     }
-    const rounds = stdout
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as { ok: boolean });
-    expect(rounds.map(({ ok }) => ok)).not.toContain(false);
+    expect(jsonLines(stdout).map(({ ok }) => ok)).not.toContain(false);
   },
 );
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { startSandbox, type Sandbox } from '../../../src/sandbox/start.ts';
 import { millrace, type Ended } from '../../support/millrace.ts';
+import { jsonLines } from '../../support/json-lines.ts';
 
 export type SandboxOptions = NonNullable<Parameters<typeof startSandbox>[0]>;
 
@@ -38,10 +39,7 @@ export function backfill(service: Sandbox, out: string, ...args: string[]): Prom
 }
 
 export function lines(path: string): Record<string, unknown>[] {
-  return readFileSync(path, 'utf8')
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  return jsonLines(readFileSync(path));
 }
 
 /** Number of tasks whose rows are on disk, by the state folder of a backfill. */

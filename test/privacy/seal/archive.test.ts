@@ -21,9 +21,7 @@ import { MASTER, ringOf, runOf, sealedPlace, subject, type Sealed } from './supp
 const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));
 
 async function items(path: string, opener?: RecordOpener, parts = false): Promise<ArchiveItem[]> {
-  const all: ArchiveItem[] = [];
-  for await (const item of readArchive(path, { opener, parts })) all.push(item);
-  return all;
+  return Array.fromAsync(readArchive(path, { opener, parts }));
 }
 
 /** Ids of the records that open, and for the others why they do not. */

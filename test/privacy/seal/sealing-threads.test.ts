@@ -14,6 +14,7 @@ import { awkwardBodies, contractEvent } from '../../../src/sinks/contract-events
 import { deliver, filesSink, signal } from '../../sinks/support.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { until } from '../../support/until.ts';
+import { jsonLines } from '../../support/json-lines.ts';
 import { OpensSealed } from './open-sealed.ts';
 import { keysOf, MASTER, owner, ringOf, runOf, sealedPlace, subject, type Sealed } from './support.ts';
 
@@ -39,12 +40,7 @@ function bodyOf(n: number): Buffer {
 
 const noise = (bytes: number): Buffer => Buffer.from(`{"a":"${randomBytes(bytes).toString('latin1')}"}`);
 
-const keysNamed = (lines: Uint8Array): string[] =>
-  Buffer.from(lines)
-    .toString()
-    .trimEnd()
-    .split('\n')
-    .map((line) => (JSON.parse(line) as { key: string }).key);
+const keysNamed = (lines: Uint8Array): string[] => jsonLines<{ key: string }>(lines).map(({ key }) => key);
 
 /** Ends each thread that is handed a job, in the middle of it. */
 function endThreads(): void {

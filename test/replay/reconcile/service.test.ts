@@ -12,13 +12,13 @@ import { signal } from '../../sinks/support.ts';
 import { writeFiles } from '../../support/archives.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { millrace, writeConfig, type Ended } from '../../support/millrace.ts';
+import { jsonLines } from '../../support/json-lines.ts';
 import { runReconcile } from './support.ts';
 
 const RANGE = ['--since', '2026-01-01', '--until', '2026-01-10'];
 
 function rowsOf(file: string): Record<string, unknown>[] {
-  const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean);
-  return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  return jsonLines(readFileSync(file));
 }
 
 test('meals the service has and the archive has not are named, and fetched, and no others', async () => {
@@ -101,9 +101,7 @@ test.each(NO_DOCUMENTS)(
     service.instead = (_, user) => (user === second && service.asked.get(user) === 1 ? body : null);
     const ended = await run('--fill', join(folder, 'fill'));
     expect([ended.code, JSON.parse(ended.stdout)]).toMatchObject([4, { meals: 8, missing: 8, rejects: 0 }]);
-    const rows = readFileSync(join(folder, 'fill', 'meals.ndjson'), 'utf8')
-      .split('\n')
-      .filter(Boolean);
-    expect(rows.map((row) => (JSON.parse(row) as { id: string }).id).toSorted()).toEqual(service.mealIds());
+    const rows = rowsOf(join(folder, 'fill', 'meals.ndjson'));
+    expect(rows.map(({ id }) => id).toSorted()).toEqual(service.mealIds());
   },
 );

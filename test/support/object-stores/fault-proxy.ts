@@ -6,7 +6,8 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { listen } from '../listen.ts';
+import { startHttp } from '../listen.ts';
+import type { Server } from '../server.ts';
 
 /**
  * What can go wrong with one request:
@@ -24,16 +25,13 @@ export type Fault = (typeof FAULTS)[number] | '403' | '404' | 'page' | 'nothing'
 
 type Choose = (request: IncomingMessage, body: Buffer) => Fault | null | Promise<null>;
 
-export interface FaultProxy {
-  /** `http://127.0.0.1:port` */
-  readonly url: string;
+export interface FaultProxy extends Server {
   /** Requests so far. */
   readonly requests: number;
   /** Faults so far, by kind. */
   readonly injected: ReadonlyMap<Fault, number>;
   /** Says what happens to each request from now on; null lets it pass. One that is promised waits. */
   inject(choose: Choose): void;
-  stop(): Promise<void>;
 }
 
 /** An HTTP proxy in front of an emulator at `target`, such as `http://127.0.0.1:5000`. */
@@ -53,18 +51,13 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
   });
   // One that ends an idle connection resets a request that is just on its way: a fault that the test did not ask for.
   server.keepAliveTimeout = 0;
-  const port = await listen(server.unref());
   return {
-    url: `http://127.0.0.1:${port}`,
+    ...(await startHttp(server)),
     get requests() {
       return requests;
     },
     injected,
     inject: (chosen) => (choose = chosen),
-    stop: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
   };
 }
 

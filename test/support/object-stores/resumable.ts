@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { listen } from '../listen.ts';
+import { startHttp } from '../listen.ts';
+import type { Server } from '../server.ts';
 import { passOn } from './fault-proxy.ts';
 
 /** What the service keeps of a part is a multiple of this, but for the last. */
@@ -18,19 +19,12 @@ interface Upload {
  * Resumable uploads as Google documents them, in front of fake-gcs-server, which takes a question for how far an upload has
  * come for its end. A finished upload is passed on as a plain one, under the same conditions; all else is passed on.
  */
-export async function startResumable(target: string): Promise<{ url: string; stop(): Promise<void> }> {
+export function startResumable(target: string): Promise<Server> {
   const uploads = new Map<string, Upload>();
   const server = createServer((incoming, outgoing) => {
     handle(target, uploads, incoming, outgoing).catch(() => outgoing.destroy());
   });
-  const url = `http://127.0.0.1:${await listen(server.unref())}`;
-  return {
-    url,
-    stop: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  return startHttp(server);
 }
 
 const head = (type: string): string => `--part\r\ncontent-type: ${type}\r\n\r\n`;
