@@ -40,7 +40,7 @@ function bodyOf(n: number): Buffer {
 
 const noise = (bytes: number): Buffer => Buffer.from(`{"a":"${randomBytes(bytes).toString('latin1')}"}`);
 
-const keysNamed = (lines: Uint8Array): string[] => jsonLines<{ key: string }>(lines).map(({ key }) => key);
+const keysNamed = (lines: Uint8Array): string[] => jsonLines<{ key: string }>(lines).map((line) => line.key);
 
 /** Ends each thread that is handed a job, in the middle of it. */
 function endThreads(): void {

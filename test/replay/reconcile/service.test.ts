@@ -102,6 +102,6 @@ test.each(NO_DOCUMENTS)(
     const ended = await run('--fill', join(folder, 'fill'));
     expect([ended.code, JSON.parse(ended.stdout)]).toMatchObject([4, { meals: 8, missing: 8, rejects: 0 }]);
     const rows = rowsOf(join(folder, 'fill', 'meals.ndjson'));
-    expect(rows.map(({ id }) => id).toSorted()).toEqual(service.mealIds());
+    expect(rows.map(({ id }) => String(id)).toSorted()).toEqual(service.mealIds());
   },
 );
