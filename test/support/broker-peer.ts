@@ -60,6 +60,6 @@ export abstract class BrokerPeer<Fault extends { readonly times?: number }> {
     this.#port = (server.address() as AddressInfo).port;
   }
 
-  /** A server that has been told to listen on this machine. */
+  /** A server that has begun to listen on this machine. */
   protected abstract listen(port: number): Server;
 }
