@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { isCompaction, type ManifestLine } from '../core/archive-manifest.ts';
 import { messageOf } from '../core/errors.ts';
 import { Compactions } from './compactions.ts';
-import { hashFile } from './facts.ts';
+import { hashChunks } from '../lib/hash-chunks.ts';
 import type { Manifest } from './manifest.ts';
 import type { ArchiveListing } from './place.ts';
 import type { DifferenceCode, VerifyTally } from './report.ts';
@@ -74,7 +74,9 @@ export async function reportAside(
       continue;
     }
     const known = [manifest?.entries.get(file)?.sha256, ...compactions.hashesOf(file)];
-    const { sha256 } = await hashFile(place, file).catch((error: unknown) => ({ sha256: messageOf(error) }));
+    const { sha256 } = await hashChunks(place.chunks(file)).catch((error: unknown) => ({
+      sha256: messageOf(error),
+    }));
     if (known.includes(sha256))
       tally.note(file, `replaced by ${by.file}; not read; \`millrace archive compact\` removes it`);
     else {

@@ -3,7 +3,8 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import type { ManifestLine } from '../core/archive-manifest.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { hashFile, type FileFacts } from './facts.ts';
+import { hashChunks } from '../lib/hash-chunks.ts';
+import type { FileFacts } from './facts.ts';
 import type { Bytes } from './place.ts';
 import type { DifferenceCode } from './report.ts';
 
@@ -78,7 +79,7 @@ export async function readClaim(
   signal?: AbortSignal,
 ): Promise<ClaimFacts | string> {
   try {
-    const facts = await hashFile(place, file, signal);
+    const facts = await hashChunks(place.chunks(file), signal);
     const isPacked = file.endsWith('.gz');
     return { ...facts, bodySha256: isPacked ? await hashUnpacked(place, file, signal) : facts.sha256 };
   } catch (error) {

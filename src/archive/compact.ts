@@ -7,7 +7,7 @@ import { isSystemError } from '../lib/durable.ts';
 import { candidatesOf, groupsOf, lineOf, type Candidate } from './compact-plan.ts';
 import { holdFolder, holdStore, type CompactPlace } from './compact-place.ts';
 import { Compactions } from './compactions.ts';
-import { hashFile } from './facts.ts';
+import { hashChunks } from '../lib/hash-chunks.ts';
 import { type CompactStep, joinFiles } from './join-files.ts';
 import type { Trust } from './judge.ts';
 import { readManifest, type Manifest } from './manifest.ts';
@@ -186,7 +186,7 @@ class CompactRun {
       // Only when the new file is as listed, and never unknown bytes.
       if (!sound.has(holder)) sound.set(holder, await this.#isAsListed(holder, manifest.entries.get(holder)));
       const known = [manifest.entries.get(file)?.sha256, ...compactions.hashesOf(file)];
-      const { sha256 } = await hashFile(listing.place, file);
+      const { sha256 } = await hashChunks(listing.place.chunks(file));
       if (sound.get(holder) === false)
         this.#problem(holder, 'it is not as the manifest says; see `millrace archive verify`');
       else if (known.includes(sha256)) this.#counts.cleared += await this.#remove(place, file, false);
@@ -205,7 +205,7 @@ class CompactRun {
   }
 
   async #isAsListed(file: string, line: ManifestLine | undefined): Promise<boolean> {
-    const { sha256 } = await hashFile(this.#listing.place, file);
+    const { sha256 } = await hashChunks(this.#listing.place.chunks(file));
     return line?.sha256 === sha256;
   }
 

@@ -3,7 +3,7 @@ import { parseEnvelope, type RecordEnvelope } from '../core/archive-record.ts';
 import { MillraceError } from '../core/errors.ts';
 import { SEALED_TYPE } from '../core/sealed-record.ts';
 import { hashChunks } from '../lib/hash-chunks.ts';
-import type { ArchivePlace, Bytes } from './place.ts';
+import type { ArchivePlace } from './place.ts';
 import { readInChunks, type FileOptions } from './read.ts';
 import type { ArchiveItem } from './read-line.ts';
 
@@ -69,7 +69,7 @@ export async function readFacts(
     for (const item of items) take(item);
   // The reader stops at damage; the hash covers all bytes.
   try {
-    const onDisk = whole ? { bytes, sha256: hash.digest('hex') } : await hashFile(place, file);
+    const onDisk = whole ? { bytes, sha256: hash.digest('hex') } : await hashChunks(place.chunks(file));
     return { ...onDisk, records, types, first, last, disorderedAt, whole };
   } catch (error) {
     if (error instanceof MillraceError) throw error;
@@ -84,13 +84,4 @@ function countedAs(item: ArchiveItem<RecordEnvelope>): { type: string; at: strin
   }
   const { event_type: type, received_at: at } = item.record;
   return { type: item.sealed ? SEALED_TYPE : type, at };
-}
-
-/** @throws what the place throws */
-export function hashFile(
-  place: Bytes,
-  file: string,
-  signal?: AbortSignal,
-): Promise<{ bytes: number; sha256: string }> {
-  return hashChunks(place.chunks(file), signal);
 }

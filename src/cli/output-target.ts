@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join, relative } from 'node:path';
-import { hashFile } from '../archive/facts.ts';
-import { DISK } from '../archive/place.ts';
+import { readPlain } from '../lib/durable.ts';
+import { hashChunks } from '../lib/hash-chunks.ts';
 import { MillraceError } from '../core/errors.ts';
 import { readWhole } from '../core/objects.ts';
 import { isStoreUrl } from '../core/place.ts';
@@ -167,7 +167,7 @@ async function claim({ store, folder, out, kind, signal }: Upload, by: object): 
 
 async function hashFiles(folder: string, { files }: Made): Promise<CompleteFiles<Made>['files']> {
   const hashed: CompleteFiles<Made>['files'][number][] = [];
-  for (const path of files) hashed.push({ file: relative(folder, path), ...(await hashFile(DISK, path)) });
+  for (const path of files) hashed.push({ file: relative(folder, path), ...(await hashChunks(readPlain(path))) });
   return hashed;
 }
 

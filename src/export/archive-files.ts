@@ -1,4 +1,4 @@
-import { hashFile } from '../archive/facts.ts';
+import { hashChunks } from '../lib/hash-chunks.ts';
 import { type Manifest, readManifest } from '../archive/manifest.ts';
 import type { ArchiveListing } from '../archive/place.ts';
 import { Compactions, type Piece } from '../archive/compactions.ts';
@@ -61,7 +61,7 @@ export async function readArchiveFiles(path: string, places: Places): Promise<Ar
   };
   const sources: Source[] = [];
   for (const file of files) {
-    const sha256 = lineOf(entries.get(file))?.sha256 ?? (await hashFile(place, file)).sha256;
+    const sha256 = lineOf(entries.get(file))?.sha256 ?? (await hashChunks(place.chunks(file))).sha256;
     sources.push(sourceOf(file, sha256));
   }
   const there = new Set(files);
@@ -102,7 +102,7 @@ async function readPieces(
   for (const file of aside) {
     const known = compactions.hashesOf(file);
     if (known.length === 0) continue;
-    const { sha256 } = await hashFile(place, file).catch(() => ({ sha256: '' }));
+    const { sha256 } = await hashChunks(place.chunks(file)).catch(() => ({ sha256: '' }));
     if (known.some((one) => one !== sha256)) changed.add(file);
   }
   return (file) => {

@@ -1,4 +1,4 @@
-import { hashFile } from '../archive/facts.ts';
+import { hashChunks } from '../lib/hash-chunks.ts';
 import type { Places } from '../archive/places.ts';
 import type { Source } from './archive-files.ts';
 import type { ExportStep, StepSource } from './export-step.ts';
@@ -58,7 +58,7 @@ function sharing(steps: readonly ExportStep[], { due, find, today }: About): Exp
 async function isIntact(source: Source | undefined, places: Places): Promise<boolean> {
   if (source === undefined) return false;
   const { root, file, sha256 } = source;
-  return hashFile(places.at(root), file).then(
+  return hashChunks(places.at(root).chunks(file)).then(
     (now) => now.sha256 === sha256,
     () => false,
   );

@@ -1,4 +1,4 @@
-import { hashFile } from '../../archive/facts.ts';
+import { hashChunks } from '../../lib/hash-chunks.ts';
 import { fileLines } from '../../archive/file-lines.ts';
 import { isUnfinished } from '../../archive/file-kind.ts';
 import { readManifest } from '../../archive/manifest.ts';
@@ -76,7 +76,7 @@ export class Listing {
       ? this.#parts.has(`${after} ${file}`)
       : before === null || !this.#agrees(file, before);
     if (isKnown) return;
-    const there = await hashFile(bytes, file).catch((error: unknown) => {
+    const there = await hashChunks(bytes.chunks(file)).catch((error: unknown) => {
       if (!isGone(error)) throw error;
       return null;
     });

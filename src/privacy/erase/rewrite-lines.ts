@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { hashFile } from '../../archive/facts.ts';
+import { hashChunks } from '../../lib/hash-chunks.ts';
 import { fileLines, wholeEvent } from '../../archive/file-lines.ts';
 import type { Bytes } from '../../archive/place.ts';
 import { writeArchiveFile, type FileOwner } from '../../archive/write-file.ts';
@@ -136,5 +136,5 @@ export async function eventRewrite(bytes: Bytes, file: string, owners: LineOwner
   const requests = owners.ofEvent(await wholeEvent(bytes, file));
   if (requests.length === 0) return null;
   const removed = Object.fromEntries(requests.map((request) => [request, 1]));
-  return { removed, lines: 1, before: (await hashFile(bytes, file)).sha256, after: null };
+  return { removed, lines: 1, before: (await hashChunks(bytes.chunks(file))).sha256, after: null };
 }
