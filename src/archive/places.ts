@@ -71,7 +71,7 @@ export class Places {
 async function openWith(root: string, settings: StorageSettings | null): Promise<ObjectStore> {
   // Loaded with the first store: most commands read none.
   const { openStore } = await import('../storage/open.ts');
-  return settings === null ? openStore(root) : openStore(root, settings);
+  return openStore(root, settings ?? undefined);
 }
 
 /** A URL in its one spelling, without `/` at its end; a path as it is. */

@@ -21,20 +21,12 @@ export interface ReadOptions extends Pick<FileOptions, 'signal' | 'opener' | 'fr
  * Streams the records of an archive, or of one file, in order of paths, in constant memory. Gzip and zstd by extension.
  * @throws MillraceError archive_unreadable when `path` cannot be listed
  */
-export async function* readArchive(path: string, options?: ReadOptions): AsyncGenerator<ArchiveItem> {
-  for await (const items of readArchiveInChunks(path, parseRecord, options)) yield* items;
+export async function* readArchive(path: string, options: ReadOptions = {}): AsyncGenerator<ArchiveItem> {
+  const listing = await listArchive(path, options.places);
+  for await (const items of readListed(listing, parseRecord, options)) yield* items;
 }
 
-/** Like `readArchive`, a chunk at a time, which is faster. @param parse returns what is needed of a record */
-export async function* readArchiveInChunks<R>(
-  path: string,
-  parse: ParseRecord<R>,
-  options: ReadOptions = {},
-): AsyncGenerator<Iterable<ArchiveItem<R>>> {
-  yield* readListed(await listArchive(path, options.places), parse, options);
-}
-
-/** Like `readArchiveInChunks`, of a listing. */
+/** Like `readArchive`, of a listing, a chunk at a time, which is faster. @param parse returns what is needed of a record */
 export async function* readListed<R>(
   { place, files, parts, notFollowed }: ArchiveListing,
   parse: ParseRecord<R>,
@@ -84,15 +76,6 @@ export async function presentName(place: ArchivePlace, part: string): Promise<st
 export function finishedNames(part: string): string[] {
   const stem = part.split('/').slice(2).join('/').slice(0, -PART_EXTENSION.length);
   return Object.values(DATA_EXTENSIONS).map((extension) => `${stem}${extension}`);
-}
-
-/** Like `readInChunks`, one record at a time. */
-export async function* readArchiveFile(
-  place: Bytes,
-  file: string,
-  options: FileOptions,
-): AsyncGenerator<ArchiveItem> {
-  for await (const items of readInChunks(place, file, parseRecord, options)) yield* items;
 }
 
 export interface FileOptions {

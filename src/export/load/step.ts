@@ -1,5 +1,6 @@
-import { readArchiveFile } from '../../archive/read.ts';
+import { readInChunks } from '../../archive/read.ts';
 import type { ArchiveItem } from '../../archive/read-line.ts';
+import { parseRecord } from '../../core/archive-record.ts';
 import {
   claimEvents,
   nextLoad,
@@ -115,18 +116,19 @@ export class LoadStep {
       taken.catch(() => undefined);
     };
     try {
-      for await (const item of readArchiveFile(places.at(root), file, { signal, opener })) {
-        if (item.kind === 'problem') {
-          this.#note(item);
-          continue;
+      for await (const items of readInChunks(places.at(root), file, parseRecord, { signal, opener }))
+        for (const item of items) {
+          if (item.kind === 'problem') {
+            this.#note(item);
+            continue;
+          }
+          if (item.sealed) sealed += 1;
+          this.counts.records += 1;
+          this.bytes += item.text.length;
+          bytes += item.text.length;
+          batch.push(item);
+          if (batch.length >= BATCH_RECORDS || bytes >= BATCH_BYTES) await send();
         }
-        if (item.sealed) sealed += 1;
-        this.counts.records += 1;
-        this.bytes += item.text.length;
-        bytes += item.text.length;
-        batch.push(item);
-        if (batch.length >= BATCH_RECORDS || bytes >= BATCH_BYTES) await send();
-      }
       if (batch.length > 0) await send();
     } finally {
       // The connection runs one statement at a time.
