@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { dirname } from 'node:path';
 import type { CompactionLine, ErasureLine, FileLine, ManifestLine } from '../core/archive-manifest.ts';
 import { compressionOf, DATA_EXTENSIONS, isCompacted } from '../core/archive.ts';
 import type { Compression } from '../core/compression.ts';
@@ -51,7 +52,8 @@ function isJoinable(line: ManifestLine): line is Candidate {
 /** Groups of at least two files of one folder and compression, in order of time, each no larger than the target. */
 export function groupsOf(candidates: readonly Candidate[], targetBytes: number): Candidate[][] {
   const groups: Candidate[][] = [];
-  for (const alike of Map.groupBy(candidates, ({ file }) => kindOf(file)).values()) {
+  const alikes = Map.groupBy(candidates, ({ file }) => `${dirname(file)} ${extensionOf(file)}`);
+  for (const alike of alikes.values()) {
     let group: Candidate[] = [];
     let bytes = 0;
     for (const one of alike.toSorted(byTime)) {
@@ -66,11 +68,6 @@ export function groupsOf(candidates: readonly Candidate[], targetBytes: number):
     groups.push(group);
   }
   return groups.filter(({ length }) => length > 1);
-}
-
-/** Partition and compression. */
-function kindOf(file: string): string {
-  return `${file.slice(0, file.lastIndexOf('/') + 1)} ${extensionOf(file)}`;
 }
 
 function byTime(one: Candidate, other: Candidate): number {

@@ -1,5 +1,4 @@
 import { isCompacted } from '../core/archive.ts';
-import type { ManifestLine } from '../core/archive-manifest.ts';
 import { folderError, messageOf, MillraceError } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
 import type { OpenProof } from '../core/proof.ts';
@@ -8,13 +7,12 @@ import { candidatesOf, groupsOf, lineOf, type Candidate } from './compact-plan.t
 import { holdFolder, holdStore, type CompactPlace } from './compact-place.ts';
 import { Compactions } from './compactions.ts';
 import { hashChunks } from '../lib/hash-chunks.ts';
-import { type CompactStep, joinFiles } from './join-files.ts';
+import { joinFiles, type JoinOptions } from './join-files.ts';
 import type { Trust } from './judge.ts';
-import { readManifest, type Manifest } from './manifest.ts';
-import type { ArchiveListing } from './place.ts';
+import { readManifest } from './manifest.ts';
 import { holdsNothing, listArchive, type Places } from './places.ts';
 
-export interface CompactOptions {
+export interface CompactOptions extends JoinOptions {
   readonly places: Places;
   /** Size of the largest file made; files of half of it are not joined. */
   readonly targetBytes: number;
@@ -26,7 +24,6 @@ export interface CompactOptions {
   readonly trust: Trust;
   /** Signs new lines; required for a signed manifest. */
   readonly proof: OpenProof | undefined;
-  readonly signal: AbortSignal;
   /** Called for each file that was made, or would be on a dry run. */
   readonly onMade: (made: { readonly file: string; readonly files: number; readonly bytes: number }) => void;
   readonly onProgress: (done: number, total: number, file: string) => void;
@@ -34,7 +31,6 @@ export interface CompactOptions {
   readonly onProblem: (file: string, reason: string) => void;
   /** Called for files that the manifest does not list, which stay. */
   readonly onUnlisted: (file: string) => void;
-  readonly onStep?: (step: CompactStep) => void;
 }
 
 export interface CompactReport {
@@ -78,14 +74,10 @@ async function hold(path: string, { places, proof, signal }: CompactOptions): Pr
 }
 
 /** An archive before a compaction. */
-interface Uncompacted {
-  readonly listing: ArchiveListing;
-  readonly manifest: Manifest;
-  readonly found: readonly Candidate[];
-}
+type Uncompacted = Awaited<ReturnType<typeof readUncompacted>>;
 
 /** Reads an archive that the caller holds. @throws MillraceError */
-async function readUncompacted(path: string, options: CompactOptions): Promise<Uncompacted> {
+async function readUncompacted(path: string, options: CompactOptions) {
   const { places, trust, proof, targetBytes, minAge, now, dryRun } = options;
   const listing = await listArchive(path, places);
   const refusal = (detail: string): MillraceError =>
@@ -105,16 +97,14 @@ async function readUncompacted(path: string, options: CompactOptions): Promise<U
 class CompactRun {
   readonly #options: CompactOptions;
   readonly #counts = { made: 0, replaced: 0, bytes: 0, cleared: 0, problems: 0 };
-  readonly #listing: ArchiveListing;
-  readonly #manifest: Manifest;
+  readonly #archive: Uncompacted;
   /** By name. */
   readonly #candidates: Map<string, Candidate>;
 
-  constructor(options: CompactOptions, { listing, manifest, found }: Uncompacted) {
+  constructor(options: CompactOptions, archive: Uncompacted) {
     this.#options = options;
-    this.#listing = listing;
-    this.#manifest = manifest;
-    this.#candidates = new Map(found.map((one) => [one.file, one]));
+    this.#archive = archive;
+    this.#candidates = new Map(archive.found.map((one) => [one.file, one]));
   }
 
   async run(place: CompactPlace | null): Promise<CompactReport> {
@@ -144,10 +134,7 @@ class CompactRun {
   async #join(place: CompactPlace, group: readonly Candidate[]): Promise<boolean> {
     const { signal, onMade } = this.#options;
     try {
-      const joined = await joinFiles(place, group, {
-        signal,
-        onStep: (step) => this.#options.onStep?.(step),
-      });
+      const joined = await joinFiles(place, group, this.#options);
       if ('bad' in joined) {
         for (const { file, reason } of joined.bad) {
           this.#candidates.delete(file);
@@ -170,7 +157,7 @@ class CompactRun {
 
   /** Removes files that an earlier run has replaced, or made and not listed. */
   async #clear(place: CompactPlace): Promise<void> {
-    const [listing, manifest] = [this.#listing, this.#manifest];
+    const { listing, manifest } = this.#archive;
     const { signal } = this.#options;
     const compactions = new Compactions(manifest.compactions);
     const sound = new Map<string, boolean>();
@@ -184,7 +171,10 @@ class CompactRun {
         continue;
       }
       // Only when the new file is as listed, and never unknown bytes.
-      if (!sound.has(holder)) sound.set(holder, await this.#isAsListed(holder, manifest.entries.get(holder)));
+      if (!sound.has(holder)) {
+        const made = await hashChunks(listing.place.chunks(holder));
+        sound.set(holder, made.sha256 === manifest.entries.get(holder)?.sha256);
+      }
       const known = [manifest.entries.get(file)?.sha256, ...compactions.hashesOf(file)];
       const { sha256 } = await hashChunks(listing.place.chunks(file));
       if (sound.get(holder) === false)
@@ -197,16 +187,11 @@ class CompactRun {
   /** The file that counts instead of a replaced one. */
   #holderOf(file: string, compactions: Compactions): string | null {
     for (const { file: by } of compactions.madeOf(file)) {
-      if (this.#listing.files.includes(by)) return by;
+      if (this.#archive.listing.files.includes(by)) return by;
       const further = this.#holderOf(by, compactions);
       if (further !== null) return further;
     }
     return null;
-  }
-
-  async #isAsListed(file: string, line: ManifestLine | undefined): Promise<boolean> {
-    const { sha256 } = await hashChunks(this.#listing.place.chunks(file));
-    return line?.sha256 === sha256;
   }
 
   async #remove(place: CompactPlace, file: string, andVersions: boolean): Promise<number> {

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { dirname } from 'node:path';
 import { isCompacted, MANIFEST } from '../core/archive.ts';
 import { COMPACTIONS, parseSegmentKey } from './segments.ts';
 import type { CompactionLine } from '../core/archive-manifest.ts';
@@ -53,8 +54,7 @@ async function repeatedOf(
   if (unlisted.length === 0) return repeated;
   const { entries } = await readManifest({ place, manifest });
   for (const file of unlisted) {
-    const folder = folderOf(file);
-    const beside = others.filter((other) => folderOf(other) === folder);
+    const beside = others.filter((other) => dirname(other) === dirname(file));
     // A repair may have listed it.
     if (!entries.has(file) && (await isInside(place, file, beside))) repeated.add(file);
   }
@@ -79,10 +79,6 @@ async function isInside(place: ArchivePlace, file: string, others: readonly stri
 
 function digestOf({ bytes }: Line): string {
   return hash('sha256', bytes ?? '', 'base64');
-}
-
-function folderOf(file: string): string {
-  return file.slice(0, file.lastIndexOf('/') + 1);
 }
 
 /** Reads only what can have lines of compactions: most archives were never compacted. */

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { Readable } from 'node:stream';
 import type { CompactionLine } from '../core/archive-manifest.ts';
 import { messageOf } from '../core/errors.ts';
 import { isStoreUrl } from '../core/place.ts';
@@ -23,7 +24,7 @@ export type CompactStep = 'read' | 'put' | 'listed' | 'removed';
 
 export interface JoinOptions {
   readonly signal: AbortSignal;
-  readonly onStep: (step: CompactStep) => void;
+  readonly onStep?: (step: CompactStep) => void;
 }
 
 /**
@@ -37,7 +38,7 @@ export async function joinFiles(
 ): Promise<Joined> {
   const read = await readGroup(place, group, signal);
   if ('bad' in read) return read;
-  onStep('read');
+  onStep?.('read');
   const { bytes, versions } = read;
   const line = lineOf(group, { bytes: bytes.length, sha256: hash('sha256', bytes, 'hex') });
   const changed = await changedOf(place, versions);
@@ -46,7 +47,7 @@ export async function joinFiles(
   signal.throwIfAborted();
   const first = group[0]?.file ?? '';
   const version = await place.put(line.file, bytes, first);
-  onStep('put');
+  onStep?.('put');
   // An erasure may have changed one of them since it was read, before there was a new file to erase from.
   const since = await changedOf(place, new Map([...versions, [line.file, version]]));
   try {
@@ -60,27 +61,18 @@ export async function joinFiles(
     return { bad: since.map(({ file, reason }) => ({ file: file === line.file ? first : file, reason })) };
   }
   await place.list(line);
-  onStep('listed');
+  onStep?.('listed');
   // A process that stood still for long may have lost it to another compaction.
   if ((await place.store.head(line.file)) === null) {
     const reason = `was removed during the compaction; its ${line.bytes} bytes are still in the files it was made of`;
     return { line, left: [{ file: line.file, reason }] };
   }
-  const left = await place.remove([...versions.keys()], { versions, onRemoved: () => onStep('removed') });
+  const left = await place.remove([...versions.keys()], { versions, onRemoved: () => onStep?.('removed') });
   return { line, left };
 }
 
-interface ReadGroup {
-  /** Of all files, one after another. */
-  readonly bytes: Buffer;
-  readonly versions: ReadonlyMap<string, string>;
-}
-
-async function readGroup(
-  place: CompactPlace,
-  group: readonly Candidate[],
-  signal: AbortSignal,
-): Promise<ReadGroup | { readonly bad: readonly FileProblem[] }> {
+/** @returns the bytes of all files, one after another, and the version of each */
+async function readGroup(place: CompactPlace, group: readonly Candidate[], signal: AbortSignal) {
   const bytes = Buffer.allocUnsafeSlow(group.reduce((sum, one) => sum + one.bytes, 0));
   let end = 0;
   const targets = group.map(({ bytes: size }) => bytes.subarray(end, (end += size)));
@@ -143,13 +135,10 @@ async function readInto(
 
 /** Why other bytes cannot follow those of a file; null when they can. */
 async function defectOf(file: string, bytes: Buffer, records: number): Promise<string | null> {
-  const chunks = async function* (): AsyncGenerator<Buffer> {
-    yield await Promise.resolve(bytes);
-  };
   let lines = 0;
   let last = LINE_FEED;
   try {
-    for await (const chunk of fileChunks({ chunks }, file)) {
+    for await (const chunk of fileChunks({ chunks: () => Readable.from([bytes]) }, file)) {
       lines += countLines(chunk);
       last = chunk.at(-1) ?? last;
     }
