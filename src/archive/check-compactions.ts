@@ -27,17 +27,14 @@ export function checkCompactions({ compactions, entries, superseded }: Manifest,
  * Compares the slices of a compacted file with the hashes of the files it was made of, while it is read.
  * @returns null for a file whose newest line is not one of a compaction
  */
-export function sliceChecks(line: ManifestLine | undefined): {
-  readonly add: (chunk: Buffer) => void;
-  differences(): [DifferenceCode, string][];
-} | null {
+export function sliceChecks(line: ManifestLine | undefined) {
   if (line === undefined || !isCompaction(line)) return null;
   const { replaces } = line;
   const found: string[] = [];
   let hash = createHash('sha256');
   let left = replaces[0]?.bytes ?? 0;
   return {
-    add: (chunk) => {
+    add: (chunk: Buffer): void => {
       let rest = chunk;
       while (rest.length > 0 && found.length < replaces.length) {
         const part = rest.subarray(0, left);
@@ -50,8 +47,8 @@ export function sliceChecks(line: ManifestLine | undefined): {
         left = replaces[found.length]?.bytes ?? 0;
       }
     },
-    differences: () =>
-      replaces.flatMap(({ file, sha256 }, nth): [DifferenceCode, string][] =>
+    differences: (): [DifferenceCode, string][] =>
+      replaces.flatMap(({ file, sha256 }, nth) =>
         found[nth] === sha256 ? [] : [['compaction_differs', `the bytes of ${file} in it are others`]],
       ),
   };

@@ -1,6 +1,6 @@
 import { readdir, rename, unlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import type { Segment } from './segments.ts';
+import { basename, join } from 'node:path';
+import { segmentKey, type Segment } from './segments.ts';
 import { hashLine, type ChainTip } from '../lib/chained-log.ts';
 import { ignoreMissing, readIfThere, readPlain } from '../lib/durable.ts';
 import { UNFINISHED, writeDurably } from '../lib/new-file.ts';
@@ -32,7 +32,7 @@ export class KeptSegments {
 
   async keep({ segment, bytes, files }: Pending): Promise<void> {
     if (this.#folder === null) return;
-    const name = nameOf(segment);
+    const name = `segment-${basename(segmentKey(segment))}`;
     await writeDurably(this.#folder, name, bytes);
     this.#files.set(join(this.#folder, name), new Set(files));
   }
@@ -92,10 +92,6 @@ export class KeptSegments {
 /** Whether a file in a writer's folder is a kept segment, or the note. */
 export function isOfSegments(name: string): boolean {
   return PENDING.test(name) || name === NEWEST;
-}
-
-function nameOf({ first, last }: Segment): string {
-  return `segment-${[first, last].map((number) => String(number).padStart(10, '0')).join('-')}.jsonl`;
 }
 
 export function linesOf(bytes: Buffer): string[] {

@@ -1,10 +1,8 @@
-import { basename, dirname } from 'node:path';
+import { basename, dirname, posix } from 'node:path';
 import { CLAIMS_FOLDER, MANIFEST } from '../core/archive.ts';
-import type { ManifestLine, NewManifestLine } from '../core/archive-manifest.ts';
-import { MillraceError } from '../core/errors.ts';
+import type { NewManifestLine } from '../core/archive-manifest.ts';
 import type { OpenProof } from '../core/proof.ts';
 import { decodedOrSame } from '../lib/parsed.ts';
-import type { ClaimFacts } from './check-file.ts';
 import type { FileFacts } from './facts.ts';
 import type { Manifest } from './manifest.ts';
 import type { VerifyReport } from './report.ts';
@@ -61,7 +59,7 @@ export function planRepair(found: Inspection, at: string): RepairPlan {
   const { temporary } = listing;
   if (manifest !== null && isDamaged(manifest))
     return { actions, temporary, cut: false, moves: [], additions: [] };
-  const newest: ReadonlyMap<string, ManifestLine> = manifest?.entries ?? new Map<string, ManifestLine>();
+  const newest: Lines = manifest?.entries ?? new Map();
   const { moves, files } = planMoves(found.files, expectedOf(newest, manifest));
   for (const { from, to } of moves) {
     actions.push({
@@ -80,28 +78,14 @@ export function planRepair(found: Inspection, at: string): RepairPlan {
   return { actions, temporary, cut, moves, additions };
 }
 
+type Lines = Manifest['entries'];
+
 export function listAction(file: string): RepairAction {
   return { action: 'list_file', file, detail: 'complete, and not in the manifest' };
 }
 
-/** @throws MillraceError usage when the manifest is signed and new lines would not be */
-export function requireKey(
-  path: string,
-  { manifest }: Pick<Inspection, 'manifest'>,
-  { proof }: Pick<RepairOptions, 'proof'>,
-): void {
-  if (proof !== undefined || manifest === null || manifest.signatures.signed === 0) return;
-  throw new MillraceError(
-    'usage',
-    `${path}: its manifest is signed, so --repair needs the key from --config`,
-  );
-}
-
 /** Newest lines without those of compacted files, which no file is renamed to. */
-function expectedOf(
-  newest: ReadonlyMap<string, ManifestLine>,
-  manifest: Manifest | null,
-): ReadonlyMap<string, ManifestLine> {
+function expectedOf(newest: Lines, manifest: Manifest | null): Lines {
   const expected = new Map(newest);
   for (const { replaces } of manifest?.compactions.values() ?? [])
     for (const { file } of replaces) expected.delete(file);
@@ -118,8 +102,8 @@ function isDamaged({ chains }: Manifest): boolean {
 
 /** Renames files to the names they are listed by, also where several have swapped names. */
 function planMoves(
-  found: ReadonlyMap<string, FileFacts>,
-  newest: ReadonlyMap<string, ManifestLine>,
+  found: Inspection['files'],
+  newest: Lines,
 ): { moves: { from: string; to: string }[]; files: Map<string, FileFacts> } {
   const files = new Map(found);
   const namesByHash = new Map<string, string>();
@@ -147,7 +131,7 @@ function planMoves(
       move(free.from, free.to);
     } else if (strays.some(({ from }) => from === first.to)) {
       // Swapped names: one file gets a free name first, which a second run would also rename.
-      move(first.to, besides(first.to));
+      move(first.to, posix.join(dirname(first.to), `aside-${basename(first.to)}`));
     } else {
       // An unlisted file has this name: a person decides which is the right one.
       namesByHash.delete(files.get(first.from)?.sha256 ?? '');
@@ -155,17 +139,8 @@ function planMoves(
   }
 }
 
-function besides(file: string): string {
-  const folder = dirname(file);
-  return folder === '.' ? `aside-${basename(file)}` : `${folder}/aside-${basename(file)}`;
-}
-
 /** In order of time. A copy of a listed file is left out: its records would count twice. */
-function unlistedFiles(
-  files: ReadonlyMap<string, FileFacts>,
-  newest: ReadonlyMap<string, ManifestLine>,
-  at: string,
-): NewManifestLine[] {
+function unlistedFiles(files: Inspection['files'], newest: Lines, at: string): NewManifestLine[] {
   const listed = new Set(Array.from(newest.values(), ({ sha256 }) => sha256));
   return [...files]
     .filter(([file, { whole, records, sha256 }]) => {
@@ -183,11 +158,7 @@ function compare(a: string, b: string): number {
 }
 
 /** Lines of kept events, from their paths: `{time}#{type}#{id}.json[.gz]`. */
-function unlistedClaims(
-  claims: ReadonlyMap<string, ClaimFacts>,
-  newest: ReadonlyMap<string, ManifestLine>,
-  at: string,
-): NewManifestLine[] {
+function unlistedClaims(claims: Inspection['claims'], newest: Lines, at: string): NewManifestLine[] {
   return [...claims].flatMap(([file, { bytes, sha256, bodySha256 }]): NewManifestLine[] => {
     if (newest.has(file) || bodySha256 === null || !file.startsWith(`${CLAIMS_FOLDER}/`)) return [];
     const [, type = '', ...id] = basename(file)

@@ -20,7 +20,6 @@ import {
   type RepairOptions,
   type RepairPlan,
   type RepairReport,
-  requireKey,
 } from './repair-plan.ts';
 import { inspectArchive, verifyArchive, type Inspection } from './verify.ts';
 
@@ -28,8 +27,6 @@ import { inspectArchive, verifyArchive, type Inspection } from './verify.ts';
 const REPAIR_LOCK = 'repair.lock';
 /** The writer of a younger object may be about to list it: nothing in a store says that a writer runs. */
 const SETTLED_MS = 15 * 60_000;
-
-export type { RepairAction, RepairOptions, RepairReport } from './repair-plan.ts';
 
 /**
  * Repairs an archive, and verifies it again. No record and no whole line of the manifest is ever changed: temporary
@@ -50,7 +47,12 @@ export async function repairArchive(path: string, options: RepairOptions): Promi
       : { plan: whole, young: [] };
     // A key that cannot be opened shows before anything is done.
     await proof?.();
-    if (plan.cut || plan.additions.length > 0) requireKey(path, before, options);
+    const isSigned = (before.manifest?.signatures.signed ?? 0) > 0;
+    if ((plan.cut || plan.additions.length > 0) && isSigned && proof === undefined)
+      throw new MillraceError(
+        'usage',
+        `${path}: its manifest is signed, so --repair needs the key from --config`,
+      );
     if (dryRun) for (const action of plan.actions) onAction(action);
     else await apply(before.listing.root, plan, options);
     const isDone = plan.actions.length > 0 && !dryRun;

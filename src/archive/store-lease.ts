@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { MillraceError } from '../core/errors.ts';
 import { readWhole, timeAt } from '../core/objects.ts';
 import type { ObjectStore, StoredObject } from '../core/storage.ts';
+import { isRunning } from '../lib/lock-owner.ts';
 import { membersIn } from '../lib/parsed.ts';
 import { Serial } from '../lib/serial.ts';
 
@@ -94,16 +95,7 @@ function bytes(): Buffer {
 /** Null for a process that no longer runs. */
 async function ownerOf(store: ObjectStore, { modifiedAt }: StoredObject): Promise<string | null> {
   const { host, process: id } = membersIn(String(await readWhole(store, KEY)));
-  if (host === hostname() && typeof id === 'number' && !isAlive(id)) return null;
+  if (host === hostname() && typeof id === 'number' && !isRunning(id)) return null;
   if ((await timeAt(store)) - modifiedAt > STALE_MS) return null;
   return `process ${String(id)} on ${String(host)}`;
-}
-
-function isAlive(id: number): boolean {
-  try {
-    process.kill(id, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
-  }
 }

@@ -1,5 +1,4 @@
 import { MANIFEST } from '../core/archive.ts';
-import type { ManifestLine } from '../core/archive-manifest.ts';
 import type { RecordEnvelope } from '../core/archive-record.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
@@ -14,8 +13,6 @@ import type { ArchiveListing } from './place.ts';
 import { listArchive, type Places } from './places.ts';
 import type { ArchiveItem } from './read-line.ts';
 import { VerifyTally, type Difference, type DifferenceCode, type VerifyReport } from './report.ts';
-
-export type { VerifyReport } from './report.ts';
 
 /** `verifier` checks each record's signature at the time of its receipt: its tolerance must be infinite. */
 export interface VerifyOptions extends RecordChecks {
@@ -56,8 +53,7 @@ export interface Inspection {
  * @throws MillraceError archive_unreadable
  */
 export async function verifyArchive(path: string, options: VerifyOptions = {}): Promise<VerifyReport> {
-  const found = await inspectArchive(path, options);
-  return checkAgain(path, found, options);
+  return checkAgain(path, await inspectArchive(path, options), options);
 }
 
 /** Differences that a change between the reading of manifest and files can cause. */
@@ -127,7 +123,7 @@ async function checkContents(
   tally: VerifyTally,
   options: VerifyOptions,
 ): Promise<Pick<Inspection, 'files' | 'claims'>> {
-  const lines = manifest?.entries ?? new Map<string, ManifestLine>();
+  const lines: Lines = manifest?.entries ?? new Map();
   const files = await checkFiles(listing, lines, tally, options);
   const claims = await checkClaims(listing, lines, tally, options);
   await reportAside(listing, manifest, tally);
@@ -138,7 +134,7 @@ async function checkContents(
 /** Trust without known keys: the first one counts. */
 const ALONE: Trust = { keys: new Set(), receipts: null };
 
-type Lines = ReadonlyMap<string, ManifestLine>;
+type Lines = Manifest['entries'];
 
 async function checkFiles(
   { place, files, claims }: ArchiveListing,

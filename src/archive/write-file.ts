@@ -49,15 +49,8 @@ export async function writeArchiveFile(
 }
 
 /** The bytes of a file, for lines in memory. */
-export async function archiveBytes(lines: Buffer, compression: Compression): Promise<Buffer> {
-  switch (compression) {
-    case 'gzip':
-      return promisify(gzip)(lines, { level: GZIP_LEVEL });
-    case 'zstd':
-      return promisify(zstdCompress)(lines);
-    case 'none':
-      return lines;
-    default:
-      return compression satisfies never;
-  }
-}
+export const ARCHIVE_BYTES: Readonly<Record<Compression, (lines: Buffer) => Promise<Buffer> | Buffer>> = {
+  gzip: (lines) => promisify(gzip)(lines, { level: GZIP_LEVEL }),
+  zstd: (lines) => promisify(zstdCompress)(lines),
+  none: (lines) => lines,
+};

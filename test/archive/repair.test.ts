@@ -12,7 +12,8 @@ import {
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { repairArchive, type RepairAction, type RepairReport } from '../../src/archive/repair.ts';
+import type { RepairAction, RepairReport } from '../../src/archive/repair-plan.ts';
+import { repairArchive } from '../../src/archive/repair.ts';
 import { ManifestWriter } from '../../src/archive/manifest-writer.ts';
 import { SILENT } from '../../src/core/sink.ts';
 import { deliver, filesSink, ids, signal, tempFolder } from '../sinks/support.ts';

@@ -16,7 +16,7 @@ import {
   test,
   vi,
 } from 'vitest';
-import type { VerifyReport } from '../../src/archive/verify.ts';
+import type { VerifyReport } from '../../src/archive/report.ts';
 import { openSigner } from '../../src/privacy/proof/open.ts';
 import { openStore } from '../../src/storage/open.ts';
 import { makeErasable } from '../privacy/erase/objects-support.ts';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { readManifest } from '../../archive/manifest.ts';
 import { StoredArchive } from '../../archive/stored-archive.ts';
-import { archiveBytes } from '../../archive/write-file.ts';
+import { ARCHIVE_BYTES } from '../../archive/write-file.ts';
 import { formatRecords } from '../../core/archive-record.ts';
 import type { FileLine } from '../../core/archive-manifest.ts';
 import type { ErasableStore } from '../../core/erasure.ts';
@@ -179,7 +179,7 @@ export class DirectSink implements Sink {
     for (const { type, receivedAt } of this.#keys.isSealed ? sealedTypes(events) : events)
       stats.add(type, receivedAt);
     const stem = newStem(events);
-    const bytes = await archiveBytes(lines, compress);
+    const bytes = await ARCHIVE_BYTES[compress](lines);
     const file = fileOf({ folder, stem }, compress);
     const facts = { file, bytes: bytes.length, sha256: hash('sha256', bytes, 'hex') };
     return { bytes, line: lineOf(facts, stats, stem), isPut: false };
