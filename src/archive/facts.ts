@@ -7,16 +7,28 @@ import type { ArchivePlace } from './place.ts';
 import { readInChunks, type FileOptions } from './read.ts';
 import type { ArchiveItem } from './read-line.ts';
 
+/** What a manifest line says of the records of a file. */
+export class RecordCounts {
+  records = 0;
+  /** Least and greatest time of receipt; empty without records. */
+  first = '';
+  last = '';
+  readonly types = new Map<string, number>();
+
+  /** @param at ISO 8601 in UTC with a fixed number of digits: the order of the texts is the order of the times */
+  add(type: string, at: string): void {
+    this.records += 1;
+    this.types.set(type, (this.types.get(type) ?? 0) + 1);
+    if (this.first === '' || at < this.first) this.first = at;
+    if (at > this.last) this.last = at;
+  }
+}
+
 /** A file of records after it was read. */
-export interface FileFacts {
+export interface FileFacts extends Readonly<Omit<RecordCounts, 'add'>> {
   /** Size and hash on disk. */
   readonly bytes: number;
   readonly sha256: string;
-  readonly records: number;
-  readonly types: ReadonlyMap<string, number>;
-  /** Least and greatest time of receipt; empty without records. */
-  readonly first: string;
-  readonly last: string;
   /** Line of the first record that is older than the one before it; null when all are in order. */
   readonly disorderedAt: number | null;
   /** Whether it could be read to its end. */
@@ -36,11 +48,8 @@ export async function readFacts(
   },
 ): Promise<FileFacts | null> {
   const hash = createHash('sha256');
-  const types = new Map<string, number>();
+  const counts = new RecordCounts();
   let bytes = 0;
-  let records = 0;
-  let first = '';
-  let last = '';
   let before = '';
   let disorderedAt: number | null = null;
   let whole = true;
@@ -52,11 +61,7 @@ export async function readFacts(
       return;
     }
     const { type, at } = counted;
-    records += 1;
-    types.set(type, (types.get(type) ?? 0) + 1);
-    // Times of one form sort as their texts.
-    if (first === '' || at < first) first = at;
-    if (at > last) last = at;
+    counts.add(type, at);
     if (at < before) disorderedAt ??= item.line;
     before = at;
   };
@@ -70,7 +75,7 @@ export async function readFacts(
   // The reader stops at damage; the hash covers all bytes.
   try {
     const onDisk = whole ? { bytes, sha256: hash.digest('hex') } : await hashChunks(place.chunks(file));
-    return { ...onDisk, records, types, first, last, disorderedAt, whole };
+    return { ...onDisk, ...counts, disorderedAt, whole };
   } catch (error) {
     if (error instanceof MillraceError) throw error;
     return null;

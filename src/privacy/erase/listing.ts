@@ -1,4 +1,4 @@
-import { hashChunks } from '../../lib/hash-chunks.ts';
+import { RecordCounts } from '../../archive/facts.ts';
 import { fileLines } from '../../archive/file-lines.ts';
 import { isUnfinished } from '../../archive/file-kind.ts';
 import { readManifest } from '../../archive/manifest.ts';
@@ -7,8 +7,9 @@ import type { ErasureLine, ManifestLine, NewManifestLine } from '../../core/arch
 import type { ErasedItem } from '../../core/erasure.ts';
 import { isMissing } from '../../core/objects.ts';
 import { errorCode } from '../../lib/durable.ts';
+import { hashChunks } from '../../lib/hash-chunks.ts';
 import { kindOf } from './file-kinds.ts';
-import { Contents, type Rewrite } from './rewrite-lines.ts';
+import { countLine, type Rewrite } from './rewrite-lines.ts';
 
 /** What the manifest is to say of a file that was changed. */
 type Change = Omit<Rewrite, 'before'> & { readonly at: Date };
@@ -81,7 +82,10 @@ export class Listing {
       return null;
     });
     if ((there?.sha256 ?? null) !== after) return;
-    const contents = there === null ? new Contents() : await contentsOf(bytes, file);
+    const contents = new RecordCounts();
+    if (there !== null)
+      for await (const batch of fileLines(bytes, file))
+        for (const { bytes: line } of batch) if (line !== null) countLine(contents, line);
     const lines = Object.values(removed).reduce((sum, count) => sum + count, 0);
     await this.add(file, { removed, lines, contents, after: there, at: new Date() });
   }
@@ -93,11 +97,7 @@ function isListed(file: string): boolean {
   return kind === 'lines' || kind === 'blob';
 }
 
-function lineFor(
-  file: string,
-  { removed, lines, after, contents }: Change,
-  at: Date,
-): Omit<ErasureLine, 'previous'> {
+function lineFor(file: string, { removed, lines, after, contents }: Change, at: Date) {
   return {
     erasure: Object.keys(removed).join(','),
     at: at.toISOString(),
@@ -106,18 +106,10 @@ function lineFor(
     records: contents?.records ?? 0,
     bytes: after?.bytes ?? 0,
     sha256: after?.sha256 ?? null,
-    first_received_at: contents?.first ?? null,
-    last_received_at: contents?.last ?? null,
-    types: contents?.types ?? {},
-  };
-}
-
-async function contentsOf(place: Bytes, file: string): Promise<Contents> {
-  const contents = new Contents();
-  for await (const lines of fileLines(place, file)) {
-    for (const { bytes } of lines) if (bytes !== null) contents.add(bytes);
-  }
-  return contents;
+    first_received_at: contents?.first || null,
+    last_received_at: contents?.last || null,
+    types: Object.fromEntries(contents?.types ?? []),
+  } satisfies Omit<ErasureLine, 'previous'>;
 }
 
 /** Whether an error says that a file is not there. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { hashChunks } from '../../lib/hash-chunks.ts';
+import { RecordCounts } from '../../archive/facts.ts';
 import { fileLines, wholeEvent } from '../../archive/file-lines.ts';
 import type { Bytes } from '../../archive/place.ts';
 import { writeArchiveFile, type FileOwner } from '../../archive/write-file.ts';
@@ -13,35 +13,18 @@ import type { IdSearch } from './id-search.ts';
 import { isSealed, parseSealed, SEALED_TYPE } from '../../core/sealed-record.ts';
 import { syncFolder } from '../../lib/durable.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
+import { hashChunks } from '../../lib/hash-chunks.ts';
 import type { LineOwners } from './file-kinds.ts';
 import { mayHold } from './search-file.ts';
 
 const LINE_FEED = Buffer.from('\n');
 
-/** What a manifest line says of a file. Lines that are not records do not count. */
-export class Contents {
-  records = 0;
-  first: string | null = null;
-  last: string | null = null;
-  readonly #types = new Map<string, number>();
-
-  get types(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.#types);
-  }
-
-  /** @param line without its line break */
-  add(line: Buffer): void {
-    const sealed = isSealed(line) ? parseSealed(line) : null;
-    const head = sealed === null ? parseHead(line)?.record : null;
-    const at = sealed?.received_at ?? head?.received_at;
-    if (at === undefined) return;
-    const type = head?.event_type ?? SEALED_TYPE;
-    this.records += 1;
-    this.#types.set(type, (this.#types.get(type) ?? 0) + 1);
-    // ISO 8601 in UTC with a fixed number of digits: the order of the texts is the order of the times.
-    if (this.first === null || at < this.first) this.first = at;
-    if (this.last === null || at > this.last) this.last = at;
-  }
+/** Counts a line, without its line break, if it is a record. */
+export function countLine(contents: RecordCounts, line: Buffer): void {
+  const sealed = isSealed(line) ? parseSealed(line) : null;
+  const head = sealed === null ? parseHead(line)?.record : null;
+  const at = sealed?.received_at ?? head?.received_at;
+  if (at !== undefined) contents.add(head?.event_type ?? SEALED_TYPE, at);
 }
 
 /** A file that was rewritten; the file itself is unchanged until it is replaced. */
@@ -58,7 +41,7 @@ export interface Rewrite {
   /** Null when no line is left: then the file is removed. */
   readonly after: { readonly sha256: string; readonly bytes: number } | null;
   /** Of the records that are left; absent for files without records. */
-  readonly contents?: Contents;
+  readonly contents?: RecordCounts;
 }
 
 export interface Rewriting {
@@ -83,7 +66,7 @@ export async function rewriteLines(
   const removed = new Map<string, number>();
   const entries = new Map<string, string[]>();
   const events: RemovedEvent[] = [];
-  const contents = new Contents();
+  const contents = new RecordCounts();
   const before = createHash('sha256');
   let lines = 0;
   let kept = 0;
@@ -106,7 +89,7 @@ export async function rewriteLines(
           continue;
         }
         kept += 1;
-        contents.add(line);
+        countLine(contents, line);
         pieces.push(line);
         if (ended) pieces.push(LINE_FEED);
       }
