@@ -6,10 +6,12 @@ import { linesOf, type Pending } from './kept-segments.ts';
 
 export type StoredSegment = Segment & Pick<StoredObject, 'key' | 'bytes'>;
 
-interface SegmentsOptions {
+export interface SegmentsOptions {
   readonly store: ObjectStore;
+  /** Names the chain: one process at a time may use it. */
   readonly writer: string;
   readonly log: SinkLog;
+  /** Cancels requests to the store. */
   readonly signal: AbortSignal;
 }
 

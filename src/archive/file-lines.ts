@@ -12,13 +12,13 @@ const OLD_PARQUET =
 const FORMATS: Readonly<Record<string, Format>> = { '.gz': 'gzip', '.zst': 'zstd' };
 
 interface ByteOptions {
-  /** Called with every byte on disk, in order. */
+  /** Called with the bytes on disk, in order, up to the first damage. */
   readonly onBytes?: ((chunk: Buffer) => void) | undefined;
   /** For a file of another program: its first bytes say whether it is compressed. */
   readonly isForeign?: boolean | undefined;
 }
 
-interface LineOptions extends ByteOptions, Pick<CutOptions, 'passesOver'> {
+export interface LineOptions extends ByteOptions, Pick<CutOptions, 'passesOver'> {
   /** Frees the memory of lines when the next ones are asked for. */
   readonly frees?: boolean | undefined;
 }

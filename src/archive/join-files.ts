@@ -36,10 +36,9 @@ export async function joinFiles(
   group: readonly Candidate[],
   { signal, onStep }: JoinOptions,
 ): Promise<Joined> {
-  const read = await readGroup(place, group, signal);
-  if ('bad' in read) return read;
+  const { bad, bytes, versions } = await readGroup(place, group, signal);
+  if (bad !== undefined) return { bad };
   onStep?.('read');
-  const { bytes, versions } = read;
   const line = lineOf(group, { bytes: bytes.length, sha256: hash('sha256', bytes, 'hex') });
   const changed = await changedOf(place, versions);
   if (changed.length > 0) return { bad: changed };

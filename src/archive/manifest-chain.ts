@@ -2,11 +2,10 @@ import { chainPrefix, parseSegmentKey, segmentKey, type Segment } from './segmen
 import { formatManifestLine, partsOf, type NewManifestLine } from '../core/archive-manifest.ts';
 import { messageOf, MillraceError } from '../core/errors.ts';
 import type { ManifestHead, OpenProof, Proof } from '../core/proof.ts';
-import type { SinkLog } from '../core/sink.ts';
-import { type ObjectStore, StorageError } from '../core/storage.ts';
+import { StorageError } from '../core/storage.ts';
 import { CHAIN_START, hashLine, type ChainTip } from '../lib/chained-log.ts';
 import { Serial } from '../lib/serial.ts';
-import { ChainSegments, type StoredSegment } from './chain-segments.ts';
+import { ChainSegments, type SegmentsOptions, type StoredSegment } from './chain-segments.ts';
 import { KeptSegments, type Pending } from './kept-segments.ts';
 import { headNoted } from './manifest-writer.ts';
 
@@ -15,18 +14,12 @@ const MOST_LINES = 1000;
 /** Number of smaller segments at the chain's end that are joined into one. */
 const JOIN_AT = 100;
 
-export interface ChainOptions {
-  readonly store: ObjectStore;
-  /** Names the chain: one process at a time may use it. */
-  readonly writer: string;
-  readonly log: SinkLog;
+export interface ChainOptions extends SegmentsOptions {
   readonly proof?: OpenProof | undefined;
   /** Folder that keeps each segment from before it is put, to recognise it after a kill; null for a writer without a disk. */
   readonly folder: string | null;
   /** Other processes use this chain too: when one of them was first, `append` throws archive_in_use and adds nothing. */
   readonly shared?: boolean;
-  /** Cancels requests to the store. */
-  readonly signal: AbortSignal;
 }
 
 /** Lines that are written together. */

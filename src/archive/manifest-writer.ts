@@ -111,11 +111,7 @@ export class ManifestWriter {
         const { file, cut } = await AppendFile.openLines(this.path);
         if (cut > 0)
           this.#log.warn({ file: MANIFEST, bytes: cut }, 'removed an incomplete last line from the manifest');
-        try {
-          return await task(file, proof);
-        } finally {
-          await file.close();
-        }
+        return await task(file, proof).finally(() => file.close());
       } finally {
         lock.release();
       }

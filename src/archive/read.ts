@@ -4,7 +4,7 @@ import { MillraceError, messageOf } from '../core/errors.ts';
 import type { RecordOpener } from '../core/sealed-record.ts';
 import { isMissing } from '../lib/durable.ts';
 import type { Line } from '../lib/lines.ts';
-import { fileLines } from './file-lines.ts';
+import { fileLines, type LineOptions } from './file-lines.ts';
 import type { ArchiveListing, ArchivePlace, Bytes } from './place.ts';
 import { listArchive, type Places } from './places.ts';
 import { type ArchiveItem, readLine } from './read-line.ts';
@@ -78,14 +78,10 @@ export function finishedNames(part: string): string[] {
   return Object.values(DATA_EXTENSIONS).map((extension) => `${stem}${extension}`);
 }
 
-export interface FileOptions {
+export interface FileOptions extends Pick<LineOptions, 'onBytes' | 'frees'> {
   readonly signal?: AbortSignal | undefined;
-  /** Called with the bytes on disk, in order, up to the first damage. */
-  readonly onBytes?: ((chunk: Buffer) => void) | undefined;
   /** Without it a sealed record is a problem. */
   readonly opener?: RecordOpener | undefined;
-  /** Frees the memory of records when the next chunk is asked for. */
-  readonly frees?: boolean | undefined;
   /** Called when the file cannot be read; true suppresses the problem. */
   readonly onFault?: ((error: unknown) => boolean) | undefined;
 }

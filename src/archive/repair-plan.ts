@@ -3,7 +3,6 @@ import { CLAIMS_FOLDER, MANIFEST } from '../core/archive.ts';
 import type { NewManifestLine } from '../core/archive-manifest.ts';
 import type { OpenProof } from '../core/proof.ts';
 import { decodedOrSame } from '../lib/parsed.ts';
-import type { FileFacts } from './facts.ts';
 import type { Manifest } from './manifest.ts';
 import type { VerifyReport } from './report.ts';
 import type { Inspection, VerifyOptions } from './verify.ts';
@@ -101,10 +100,7 @@ function isDamaged({ chains }: Manifest): boolean {
 }
 
 /** Renames files to the names they are listed by, also where several have swapped names. */
-function planMoves(
-  found: Inspection['files'],
-  newest: Lines,
-): { moves: { from: string; to: string }[]; files: Map<string, FileFacts> } {
+function planMoves(found: Inspection['files'], newest: Lines) {
   const files = new Map(found);
   const namesByHash = new Map<string, string>();
   for (const [file, { sha256 }] of newest) {

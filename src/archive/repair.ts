@@ -64,11 +64,7 @@ export async function repairArchive(path: string, options: RepairOptions): Promi
 }
 
 /** The part of a plan that is carried out in a store. */
-async function settledPlan(
-  { listing }: Inspection,
-  { additions: found }: RepairPlan,
-  now: number,
-): Promise<{ readonly plan: RepairPlan; readonly young: readonly string[] }> {
+async function settledPlan({ listing }: Inspection, { additions: found }: RepairPlan, now: number) {
   const additions = [];
   const young: string[] = [];
   for (const line of found) {

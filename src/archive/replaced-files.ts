@@ -38,18 +38,9 @@ export class ReplacedFiles {
 
   /** The bytes of a file from its beginning, wherever they are now. */
   async *read(file: string): AsyncGenerator<Buffer> {
-    let got = 0;
-    let gone: unknown;
-    try {
-      for await (const chunk of this.#open(file, 0)) {
-        got += chunk.length;
-        yield chunk;
-      }
-      return;
-    } catch (error) {
-      if (!isMissing(error)) throw error;
-      gone = error;
-    }
+    const gone = yield* untilGone(this.#open(file, 0));
+    if (gone === null) return;
+    let { got } = gone;
     const triesOf = new Map<string, number>();
     for (let tries = 1; tries <= TRIES; tries += 1) {
       const slice = await this.sliceOf(file);
@@ -71,6 +62,23 @@ export class ReplacedFiles {
         this.#known = null;
       }
     }
-    throw gone;
+    throw gone.error;
+  }
+}
+
+/** Yields a file's bytes. @returns what was got of it when it is gone, and the error that says so; null at its end */
+export async function* untilGone(
+  chunks: AsyncIterable<Buffer>,
+): AsyncGenerator<Buffer, { readonly got: number; readonly error: unknown } | null> {
+  let got = 0;
+  try {
+    for await (const chunk of chunks) {
+      got += chunk.length;
+      yield chunk;
+    }
+    return null;
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    return { got, error };
   }
 }

@@ -46,23 +46,7 @@ export interface Difference {
 }
 
 /** The result of `verifyArchive`; without differences the archive is sound. */
-export interface VerifyReport {
-  /** The archive's absolute folder, or its URL. */
-  readonly path: string;
-  /** Finished files, their readable records, and their bytes on disk. */
-  readonly files: number;
-  readonly records: number;
-  readonly bytes: number;
-  /** Events kept whole in files of their own. */
-  readonly claim_checks: number;
-  readonly manifest: ManifestReport;
-  readonly signatures: Readonly<SignatureCounts>;
-  readonly sealed: Readonly<SealedCounts>;
-  readonly envelopes: Readonly<EnvelopeCounts>;
-  readonly differences: readonly Difference[];
-  /** No faults: unfinished files, superseded manifest lines. */
-  readonly notes: readonly { readonly file: string; readonly detail: string }[];
-}
+export type VerifyReport = ReturnType<VerifyTally['report']>;
 
 /**
  * The lines of a manifest; `unsigned` are those before the first signed one. `keys` are the public keys that signed,
@@ -80,40 +64,24 @@ export interface ManifestReport {
   readonly heads: number;
 }
 
-/**
- * Records by their signature; all 0 without a verifier. `unmatched`: by none of the given secrets, because the event was
- * changed or the secret is another. `invalid`: wrong for any secret. `unsigned`: received without a signature.
- */
-export interface SignatureCounts {
-  verified: number;
-  unmatched: number;
-  invalid: number;
-  unsigned: number;
-}
-
-/** Sealed records: `closed` without their key, `erased` when it was destroyed. Neither signature can be checked. */
-export interface SealedCounts {
-  opened: number;
-  closed: number;
-  erased: number;
-}
-
-/** Records whose envelopes were compared with their bodies, and those with unreadable bodies. */
-export interface EnvelopeCounts {
-  compared: number;
-  unreadable: number;
-}
-
 /** Builds a report. */
 export class VerifyTally {
+  /** Finished files, their readable records, and their bytes on disk. */
   files = 0;
   records = 0;
   bytes = 0;
+  /** Events kept whole in files of their own. */
   claims = 0;
   manifest: ManifestReport = { lines: 0, head: '', signed: 0, unsigned: 0, keys: [], heads: 0 };
-  readonly signatures: SignatureCounts = { verified: 0, unmatched: 0, invalid: 0, unsigned: 0 };
-  readonly sealed: SealedCounts = { opened: 0, closed: 0, erased: 0 };
-  readonly envelopes: EnvelopeCounts = { compared: 0, unreadable: 0 };
+  /**
+   * Records by their signature; all 0 without a verifier. `unmatched`: by none of the given secrets, because the event was
+   * changed or the secret is another. `invalid`: wrong for any secret. `unsigned`: received without a signature.
+   */
+  readonly signatures = { verified: 0, unmatched: 0, invalid: 0, unsigned: 0 };
+  /** Sealed records: `closed` without their key, `erased` when it was destroyed. Neither signature can be checked. */
+  readonly sealed = { opened: 0, closed: 0, erased: 0 };
+  /** Records whose envelopes were compared with their bodies, and those with unreadable bodies. */
+  readonly envelopes = { compared: 0, unreadable: 0 };
   readonly #differences: Difference[] = [];
   readonly #notes: { file: string; detail: string }[] = [];
   #file = '';
@@ -131,11 +99,13 @@ export class VerifyTally {
     this.differ({ code, file, line: null, detail });
   }
 
+  /** Adds what is no fault: an unfinished file, a superseded line of the manifest. */
   note(file: string, detail: string): void {
     this.#notes.push({ file, detail });
   }
 
-  report(path: string): VerifyReport {
+  /** @param path the archive's absolute folder, or its URL */
+  report(path: string) {
     const { files, records, bytes, claims: claim_checks, manifest, signatures, sealed, envelopes } = this;
     const found = { differences: this.#differences, notes: this.#notes };
     return { path, files, records, bytes, claim_checks, manifest, signatures, sealed, envelopes, ...found };

@@ -49,13 +49,7 @@ export function parseSegmentKey(key: string): Segment | null {
  * @returns `contained`: those all of whose lines are in one of the chain; `gaps`: segments that do not begin with the line
  * after the last before them, because lines are missing, or lie in both
  */
-export function chainOf<T extends Segment>(
-  segments: readonly T[],
-): {
-  readonly chain: readonly T[];
-  readonly contained: readonly T[];
-  readonly gaps: readonly { readonly after: number; readonly before: T }[];
-} {
+export function chainOf<T extends Segment>(segments: readonly T[]) {
   const chain: T[] = [];
   const contained: T[] = [];
   const gaps: { after: number; before: T }[] = [];

@@ -1,6 +1,5 @@
 import { parseSegmentKey, type Segment, SEGMENTS } from './segments.ts';
 import { MillraceError, messageOf } from '../core/errors.ts';
-import { isMissing } from '../core/objects.ts';
 import { isStoreUrl } from '../core/place.ts';
 import {
   type ObjectStore,
@@ -13,8 +12,8 @@ import { FetchAhead } from '../lib/fetch-ahead.ts';
 import { walkFolder } from '../lib/walk-folder.ts';
 import { byKind, isUnfinished, kindOf } from './file-kind.ts';
 import { linesOf } from './kept-segments.ts';
-import type { ArchiveListing, ArchivePlace } from './place.ts';
-import { ReplacedFiles } from './replaced-files.ts';
+import type { ArchiveListing, ArchivePlace, Slice } from './place.ts';
+import { ReplacedFiles, untilGone } from './replaced-files.ts';
 import { filesThatCount } from './files-that-count.ts';
 
 /** Objects of a remote store that are fetched early, and bytes held of each: 16 requests and 32 MiB at a time. */
@@ -90,7 +89,7 @@ export class StoredArchive implements ArchivePlace {
     }
   }
 
-  sliceOf(file: string): ReturnType<ArchivePlace['sliceOf']> {
+  sliceOf(file: string): Promise<Slice | null> {
     return this.#replaced.sliceOf(file);
   }
 
@@ -136,23 +135,13 @@ export class StoredArchive implements ArchivePlace {
 
   /** A segment; when its writer has joined it with others since it was listed, its lines in the joined one. */
   async *#readSegment(file: string, segment: Segment): AsyncGenerator<Buffer> {
-    let got = 0;
-    let gone: unknown;
-    try {
-      for await (const chunk of this.#get(file, 0)) {
-        got += chunk.length;
-        yield chunk;
-      }
-      return;
-    } catch (error) {
-      if (!isMissing(error)) throw error;
-      gone = error;
-    }
+    const gone = yield* untilGone(this.#get(file, 0));
+    if (gone === null) return;
     const joined = contains(this.#joined?.segment, segment) ? this.#joined : await this.#findJoined(segment);
-    if (joined === null) throw gone;
+    if (joined === null) throw gone.error;
     this.#joined = joined;
     const lines = joined.lines.slice(segment.first - joined.segment.first).slice(0, lengthOf(segment));
-    yield Buffer.from(lines.map((line) => `${line}\n`).join('')).subarray(got);
+    yield Buffer.from(lines.map((line) => `${line}\n`).join('')).subarray(gone.got);
   }
 
   async #findJoined(wanted: Segment): Promise<JoinedSegment | null> {
