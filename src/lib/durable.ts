@@ -122,6 +122,16 @@ export function bytesIfThere(path: string): Buffer | null {
   }
 }
 
+/** Opens a file for reading; null when it, or a folder of its path, does not exist. */
+export function openIfThere(path: string): number | null {
+  try {
+    return openSync(path, 'r');
+  } catch (error) {
+    ignoreMissing(error);
+    return null;
+  }
+}
+
 const CHUNK = 256 * 1024;
 
 /**

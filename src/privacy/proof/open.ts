@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { MillraceError, messageOf } from '../../core/errors.ts';
-import type { KeyLedger, NotedHead, OpenProof, Proof } from '../../core/proof.ts';
+import type { NotedHead, OpenProof, Proof } from '../../core/proof.ts';
 import type { LogHead } from '../../core/receipt.ts';
 import type { Signer } from '../../core/signature.ts';
 import { readIfThere } from '../../lib/durable.ts';
@@ -68,20 +68,17 @@ function logHeadIn(folder: string | null): LogHead | null {
 }
 
 /** The proof for reading: makes nothing. @throws MillraceError proof_unusable */
-export function readProof(place: ProofPlace): {
-  readonly keyFile: string;
-  /** Null when there is no key yet. */
-  readonly publicKey: string | null;
-  /** Public keys whose signatures count; empty when none is known yet. */
-  readonly trusted: ReadonlySet<string>;
-  readonly heads: HeadFiles;
-  readonly ledger: KeyLedger;
-  readonly dropped: DroppedFile;
-} {
+export function readProof(place: ProofPlace) {
   const file = keyFile(place);
   const signer = readSigner(file);
-  const parts = partsOf(place, signer);
-  return { keyFile: file, publicKey: signer?.publicKey ?? null, trusted: trustedBy(place, signer), ...parts };
+  return {
+    keyFile: file,
+    /** Null when there is no key yet. */
+    publicKey: signer?.publicKey ?? null,
+    /** Public keys whose signatures count; empty when none is known yet. */
+    trusted: trustedBy(place, signer),
+    ...partsOf(place, signer),
+  };
 }
 
 function keyFile({ erasure, proof }: ProofPlace): string {

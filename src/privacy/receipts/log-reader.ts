@@ -1,8 +1,8 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../core/errors.ts';
 import type { LogHead } from '../../core/receipt.ts';
-import { isMissing, readIfThere } from '../../lib/durable.ts';
+import { openIfThere, readIfThere } from '../../lib/durable.ts';
 import { EMPTY_ROOT, HASH_BYTES, writeLeafHash } from './hashing.ts';
 import { openCheckpoint, unverifiedHead, type NoteVerifier } from './note.ts';
 import { formatProof, inclusionProof } from './proof-text.ts';
@@ -68,9 +68,8 @@ export class LogReader {
     // The checkpoint is verified together with the proof.
     const size = unverifiedHead(checkpoint)?.size ?? 0;
     if (index >= size) return null;
-    const tree = this.tree(size);
-    const hashes = await inclusionProof(index, size, (from, to) => tree.range(from, to));
-    return formatProof({ extra: Buffer.alloc(0), index, hashes, checkpoint });
+    const hashes = await inclusionProof(index, this.tree(size));
+    return formatProof({ index, hashes, checkpoint });
   }
 
   tree(size: number): TreeReader {
@@ -123,14 +122,5 @@ export class LogReader {
     } finally {
       closeSync(fd);
     }
-  }
-}
-
-function openIfThere(path: string): number | null {
-  try {
-    return openSync(path, 'r');
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw error;
   }
 }

@@ -20,16 +20,11 @@ const ED25519 = 1;
 /** DER prefix of a raw Ed25519 key. */
 const SPKI = Buffer.from('302a300506032b6570032100', 'hex');
 
-/** @param name origin of the log, without spaces and `+` */
-export function noteSigner(name: string, privateKey: KeyObject): NoteSigner {
-  return { ...verifierOf(name, createPublicKey(privateKey)), privateKey };
-}
-
-/** @throws Error when the PEM is not an Ed25519 key */
+/** @param name origin of the log, without spaces and `+`. @throws Error when the PEM is not an Ed25519 key */
 export function readSigner(name: string, pem: string): NoteSigner {
-  const key = createPrivateKey(pem);
-  if (key.asymmetricKeyType !== 'ed25519') throw new Error('must be an Ed25519 key');
-  return noteSigner(name, key);
+  const privateKey = createPrivateKey(pem);
+  if (privateKey.asymmetricKeyType !== 'ed25519') throw new Error('must be an Ed25519 key');
+  return { ...verifierOf(name, createPublicKey(privateKey)), privateKey };
 }
 
 function verifierOf(name: string, key: KeyObject): NoteVerifier {
@@ -70,7 +65,7 @@ export function signNote(text: string, { name, id, privateKey }: NoteSigner): st
 }
 
 /** The text of a note; null when this key has not signed it. */
-export function openNote(note: string, { name, id, key }: NoteVerifier): string | null {
+function openNote(note: string, { name, id, key }: NoteVerifier): string | null {
   const end = note.lastIndexOf('\n\n');
   if (end === -1) return null;
   const text = note.slice(0, end + 1);

@@ -1,10 +1,9 @@
 import { leafHash, nodeHash, splitOf } from './hashing.ts';
 import { openCheckpoint, type NoteVerifier, type TreeHead } from './note.ts';
+import type { TreeReader } from './tiles.ts';
 
 /** C2SP tlog-proof: proves that a log has an entry. */
 export interface Proof {
-  /** The salt; empty when it is not disclosed. */
-  readonly extra: Buffer;
   readonly index: number;
   /** Of the siblings on the path to the root, from the leaf up. */
   readonly hashes: readonly Buffer[];
@@ -15,13 +14,8 @@ export interface Proof {
 const HEADER = 'c2sp.org/tlog-proof@v1';
 const HASH = /^[A-Za-z0-9+/]{43}=$/;
 
-export function formatProof({ extra, index, hashes, checkpoint }: Proof): string {
-  const lines = [
-    HEADER,
-    ...(extra.length === 0 ? [] : [`extra ${extra.toString('base64')}`]),
-    `index ${index}`,
-    ...hashes.map((one) => one.toString('base64')),
-  ];
+export function formatProof({ index, hashes, checkpoint }: Proof): string {
+  const lines = [HEADER, `index ${index}`, ...hashes.map((one) => one.toString('base64'))];
   return `${lines.join('\n')}\n\n${checkpoint}`;
 }
 
@@ -29,17 +23,13 @@ export function formatProof({ extra, index, hashes, checkpoint }: Proof): string
 export function parseProof(text: string): Proof {
   const end = text.indexOf('\n\n');
   const [header, ...lines] = text.slice(0, Math.max(0, end)).split('\n');
-  const extra = lines[0]?.startsWith('extra ') === true ? String(lines.shift()).slice(6) : '';
+  // The salt, where it is disclosed.
+  if (lines[0]?.startsWith('extra ') === true) lines.shift();
   const [, index = ''] = /^index (0|[1-9]\d{0,15})$/.exec(lines.shift() ?? '') ?? [];
   if (header !== HEADER || index === '' || !lines.every((line) => HASH.test(line)))
     throw new RangeError('is not a proof of a log (c2sp.org/tlog-proof@v1)');
   const hashes = lines.map((line) => Buffer.from(line, 'base64'));
-  return {
-    extra: Buffer.from(extra, 'base64'),
-    index: Number(index),
-    hashes,
-    checkpoint: text.slice(end + 2),
-  };
+  return { index: Number(index), hashes, checkpoint: text.slice(end + 2) };
 }
 
 /** The head of the log that has the entry, or why the proof does not prove that. */
@@ -70,24 +60,14 @@ function rootOfInclusion(leaf: Buffer, index: number, size: number, proof: reado
   );
 }
 
-/** Hash of the subtree of the leaves from `from` up to `to` (excluded). */
-type RangeHash = (from: number, to: number) => Promise<Buffer>;
-
-/** Hashes of the siblings on the path from a leaf to the root of a tree of `size` leaves, from the leaf up. */
-export function inclusionProof(index: number, size: number, range: RangeHash): Promise<Buffer[]> {
-  return Promise.all(siblingsOf(index, size).map(({ from, to }) => range(from, to)));
+/** Hashes of the siblings on the path from a leaf to the root of a tree, from the leaf up. */
+export function inclusionProof(index: number, tree: TreeReader): Promise<Buffer[]> {
+  return Promise.all(siblingsOf(index, tree.size).map(({ from, to }) => tree.range(from, to)));
 }
 
-/** A subtree beside the path from a leaf to the root. */
-interface Sibling {
-  readonly isLeft: boolean;
-  readonly from: number;
-  readonly to: number;
-}
-
-/** From the leaf up. */
-function siblingsOf(index: number, size: number): Sibling[] {
-  const siblings: Sibling[] = [];
+/** Subtrees beside the path from a leaf to the root, from the leaf up; each begins at the leaf `from` and ends before `to`. */
+function siblingsOf(index: number, size: number) {
+  const siblings: { isLeft: boolean; from: number; to: number }[] = [];
   for (let [from, to] = [0, size]; to - from > 1;) {
     const middle = from + splitOf(to - from);
     const isLeft = index >= middle;

@@ -5,6 +5,7 @@ import { MillraceError, messageOf } from '../../core/errors.ts';
 import { ENTRY_BYTES, LOG_OFFSET, SALT_BYTES, type ReceiptLog } from '../../core/receipt.ts';
 import type { ReceiptsStatus } from '../../core/operations.ts';
 import type { SinkLog } from '../../core/sink.ts';
+import type { CheckpointStore } from '../../core/source.ts';
 import { makeFolder, syncFound } from '../../lib/durable.ts';
 import { own, type FileLock } from '../../lib/file-lock.ts';
 import { writeOnce } from '../../lib/new-file.ts';
@@ -16,10 +17,7 @@ import type { Done, Job, LogDocument, Opening } from './job.ts';
 /** What the log needs of the journal. */
 export interface ReceiptSource {
   readonly lastSeq: number;
-  readonly checkpoints: {
-    load(key: string): Promise<string | null>;
-    save(key: string, value: string): Promise<void>;
-  };
+  readonly checkpoints: CheckpointStore;
   readonly receipts: {
     entries(
       after: number,

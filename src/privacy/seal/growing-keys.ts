@@ -1,7 +1,7 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, readSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { OpenedRecord, RecordOpener, SealedRecord } from '../../core/sealed-record.ts';
-import { isMissing } from '../../lib/durable.ts';
+import { openIfThere } from '../../lib/durable.ts';
 import { readSlot, SLOT } from './key-file.ts';
 import type { KeyRing } from './key-ring.ts';
 import { KEYS } from './key-store.ts';
@@ -33,13 +33,8 @@ export class GrowingKeys implements RecordOpener {
   }
 
   #readOn(): void {
-    let fd: number;
-    try {
-      fd = openSync(this.#file, 'r');
-    } catch (error) {
-      if (isMissing(error)) return;
-      throw error;
-    }
+    const fd = openIfThere(this.#file);
+    if (fd === null) return;
     try {
       const slot = Buffer.alloc(SLOT);
       // A slot that is being written is read the next time.

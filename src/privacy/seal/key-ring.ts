@@ -27,12 +27,6 @@ import { Tombstones, type KeyProblem } from './tombstones.ts';
 const KEY = 32;
 const ID = 16;
 
-export interface KeyCounts {
-  readonly active: number;
-  readonly destroyed: number;
-  readonly damaged: number;
-}
-
 /** A key file in memory, its keys wrapped as on disk; opens sealed records. Keys used last are kept unwrapped. */
 export class KeyRing implements RecordOpener {
   readonly #keys: FileKeys;
@@ -77,7 +71,7 @@ export class KeyRing implements RecordOpener {
     return this.#file.length;
   }
 
-  get counts(): KeyCounts {
+  get counts() {
     return { active: this.#active.size, destroyed: this.destroyed, damaged: this.#damaged };
   }
 

@@ -128,12 +128,10 @@ export class KeyStore {
    * Reads the current keys, for opening records; writes nothing and needs no lock.
    * @throws MillraceError keys_unusable, master_key_wrong
    */
-  static async read(path: string, master: Buffer): Promise<KeyRing> {
-    try {
-      return await KeyRing.read(join(resolve(path), KEYS), master);
-    } catch (error) {
+  static read(path: string, master: Buffer): Promise<KeyRing> {
+    return KeyRing.read(join(resolve(path), KEYS), master).catch((error: unknown) => {
       throw unusable(path, error);
-    }
+    });
   }
 
   /** The current keys; another object after `rotate`. */
