@@ -83,7 +83,7 @@ export class FileErasure {
     return this.#attempt(file, async () => {
       await this.#byKind[this.#files.kindOf(file)](file);
       if (this.#place.search.finds(Buffer.from(file)) && (await this.#isThere(file)))
-        this.#leaveUnsearched(file, NAMED_AFTER_ID);
+        this.#leave(file, [], NAMED_AFTER_ID);
     });
   }
 
@@ -94,10 +94,7 @@ export class FileErasure {
 
   async purge(file: string): Promise<void> {
     for (const version of await this.#files.purge(file))
-      this.#leaveUnsearched(
-        `${file} (${version})`,
-        'the store still keeps it; it goes with the store’s own rule',
-      );
+      this.#leave(`${file} (${version})`, [], 'the store still keeps it; it goes with the store’s own rule');
   }
 
   async #attempt(file: string, work: () => Promise<void>): Promise<void> {
@@ -109,7 +106,7 @@ export class FileErasure {
       // A MillraceError concerns the whole place.
       if (run.signal.aborted || error instanceof MillraceError) throw error;
       if (isGone(error)) this.vanished.push(file);
-      else if (error instanceof NotSearched) this.#leaveUnsearched(file, error.message);
+      else if (error instanceof NotSearched) this.#leave(file, [], error.message);
       else this.#place.leaveFailed(this.#files.prefix + file, error);
     }
   }
@@ -139,7 +136,7 @@ export class FileErasure {
     const { found, bytes } = await searchFile(this.#files.bytes, file, search, run.signal);
     run.searched(bytes);
     if (mayHaveOwnerlessRows(file) && (await hasOwnerlessRow(this.#files.bytes, file)))
-      this.#leaveUnsearched(file, 'it has rows that do not say whose they are; recreate it without the user');
+      this.#leave(file, [], 'it has rows that do not say whose they are; recreate it without the user');
     if (!found) return;
     if (await this.#files.isBeingWritten(file)) return this.#lookAt(file);
     run.onStep('found');
@@ -236,10 +233,6 @@ export class FileErasure {
 
   #leave(file: string, requests: readonly string[], reason: string): void {
     this.#place.leave(this.#files.prefix + file, requests, reason);
-  }
-
-  #leaveUnsearched(file: string, reason: string): void {
-    this.#leave(file, [], reason);
   }
 }
 

@@ -102,19 +102,15 @@ export class Follower {
     const now = performance.now();
     if (now - this.#lookedAt < HOLD_EVERY) return;
     this.#lookedAt = now;
-    if (this.#lock === null) {
-      const canWrite = await access(this.#options.folder, constants.W_OK).then(
-        () => true,
-        () => false,
-      );
-      if (canWrite) this.#take();
-    } else {
-      const isThere = await access(this.#lock.path + LOCK).then(
-        () => true,
-        (error: unknown) => !isMissing(error),
-      );
-      if (!isThere) this.#take();
-    }
+    const lock = this.#lock;
+    const canTake =
+      lock === null
+        ? access(this.#options.folder, constants.W_OK).then(
+            () => true,
+            () => false,
+          )
+        : access(lock.path + LOCK).then(() => false, isMissing);
+    if (await canTake) this.#take();
   }
 
   /** Takes the lock. In a folder that cannot be written there is none, and erasures do not wait for this process. */

@@ -59,13 +59,11 @@ export function openFolder(options: FolderOptions): OpenPlace {
  * Locks the folder: a command that writes here, such as a backfill, could restore what is erased.
  * @returns null for a folder that cannot be written: it is searched without a lock
  */
-async function takeFolder(root: string): Promise<WorkFolder | null> {
-  try {
-    return await WorkFolder.take(root);
-  } catch (error) {
+function takeFolder(root: string): Promise<WorkFolder | null> {
+  return WorkFolder.take(root).catch((error: unknown) => {
     if (error instanceof FolderRefused) throw error;
     return null;
-  }
+  });
 }
 
 async function opened(
@@ -122,7 +120,7 @@ async function leaveLink(
   const target = await realpath(path).catch(() => null);
   if (target === null) return;
   if (searched.some((folder) => target === folder || target.startsWith(`${folder}/`))) return;
-  place.leaveUnsearched(link, 'a symbolic link is not followed; name its target in erasure.folders');
+  place.leave(link, [], 'a symbolic link is not followed; name its target in erasure.folders');
 }
 
 /** An archive in the folder, or the folder itself. */

@@ -41,19 +41,12 @@ export interface PlaceErasureOptions {
   readonly settle?: (holds: (path: string) => Promise<boolean>) => Promise<void>;
 }
 
-/** Erases from a place of files: an archive, tables, the output of a backfill, or anything else. */
-export class PlaceErasure implements ErasableStore {
-  readonly name: string;
-  readonly #options: PlaceErasureOptions;
-
-  constructor(options: PlaceErasureOptions) {
-    this.name = options.name;
-    this.#options = options;
-  }
-
-  /** Searches every file, and rewrites or removes those that hold a subject. */
-  async erase(run: ErasureRun): Promise<void> {
-    const { name, open, fields, settle } = this.#options;
+/**
+ * A place of files to erase from: an archive, tables, the output of a backfill, or anything else. Every file is searched, and
+ * those that hold a subject are rewritten or removed.
+ */
+export function placeErasure({ name, open, fields, settle }: PlaceErasureOptions): ErasableStore {
+  const erase = async (run: ErasureRun): Promise<void> => {
     const place = new PlaceRun(name, run, fields);
     const opened = await open(place);
     if (opened === null) return;
@@ -64,7 +57,8 @@ export class PlaceErasure implements ErasableStore {
     } finally {
       await opened.close();
     }
-  }
+  };
+  return { name, erase };
 }
 
 /** Lists the place again for what writers have put or closed since it was listed. */

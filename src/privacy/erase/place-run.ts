@@ -17,14 +17,9 @@ export class PlaceRun {
     this.owners = new LineOwners(new Owners(run.subjects), fields);
   }
 
-  /** Reports an item that these requests wait for. */
+  /** Reports an item that these requests wait for; without requests it stands on all receipts of the run. */
   leave(item: string, requests: readonly string[], reason: string): void {
     this.run.leave({ store: this.name, item, requests, reason });
-  }
-
-  /** Reports an item that stands on all receipts of the run; no request waits for it. */
-  leaveUnsearched(item: string, reason: string): void {
-    this.leave(item, [], reason);
   }
 
   /** Reports an error; all requests wait for its item. */

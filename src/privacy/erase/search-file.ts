@@ -10,14 +10,9 @@ import { checkSearchable } from './not-searched.ts';
 /** A body as base64 hides its ids: a line with one is always parsed. */
 const BASE64_KEY = Buffer.from('"body_base64":"');
 
-export interface Searched {
-  readonly found: boolean;
-  /** Bytes looked at, decompressed. */
-  readonly bytes: number;
-}
-
 /**
  * Whether a file may hold one of the ids. Searches its bytes, decompressed by its extension, up to the first find.
+ * @returns also the number of bytes looked at, decompressed
  * @throws NotSearched, a zlib error when the file is damaged, or what the place throws
  */
 export async function searchFile(
@@ -25,7 +20,7 @@ export async function searchFile(
   file: string,
   search: IdSearch,
   signal: AbortSignal,
-): Promise<Searched> {
+): Promise<{ readonly found: boolean; readonly bytes: number }> {
   let bytes = 0;
   for await (const pieces of piecesOf(place, file, Math.max(search.overlap, BASE64_KEY.length - 1))) {
     signal.throwIfAborted();
@@ -36,11 +31,7 @@ export async function searchFile(
 }
 
 /** The requests whose ids are in a file that cannot be rewritten. @throws as `searchFile` does */
-export async function requestsInOther(
-  place: Bytes,
-  file: string,
-  subjects: readonly Subject[],
-): Promise<{ readonly requests: readonly string[]; readonly bytes: number }> {
+export async function requestsInOther(place: Bytes, file: string, subjects: readonly Subject[]) {
   if (NOTES.test(file)) return requestsInNotes(place, file, subjects);
   const search = new IdSearch(subjects, 'anywhere');
   const requests = new Set<string>();
@@ -53,10 +44,7 @@ export async function requestsInOther(
 }
 
 /** The requests that wait for such a file, and what is reported. @param requests those whose ids are in it */
-export function leftOfOther(
-  file: string,
-  requests: readonly string[],
-): { readonly requests: readonly string[]; readonly reason: string } {
+export function leftOfOther(file: string, requests: readonly string[]) {
   // A manifest or a list of exports cannot be removed, and names types, teams and files.
   if (NOTES.test(file) && !OF_ANY_PROGRAM.test(file))
     return { requests: [], reason: 'it lists a type, a team or a file with this name; it stays as it is' };
@@ -104,11 +92,7 @@ const OURS = [
  * The requests whose ids are in JSON about other files. It is full of numbers, hashes and types: an id such as `17` counts only
  * as a whole text, or a whole name in a path.
  */
-async function requestsInNotes(
-  place: Bytes,
-  file: string,
-  subjects: readonly Subject[],
-): Promise<{ readonly requests: readonly string[]; readonly bytes: number }> {
+async function requestsInNotes(place: Bytes, file: string, subjects: readonly Subject[]) {
   const search = new IdSearch(subjects);
   const anywhere = new IdSearch(subjects, 'anywhere');
   const byId = Map.groupBy(subjects, ({ id }) => canonicalId(id));

@@ -1,34 +1,26 @@
 import { resolve } from 'node:path';
 import { Places, urlOf } from '../../archive/places.ts';
 import { readArchive } from '../../archive/read.ts';
-import { systemClock, type Clock } from '../../core/clock.ts';
-import type {
-  ErasableStore,
-  ErasureProgress,
-  ErasureRun,
-  LeftItem,
-  Subject,
-  RemovedEvent,
-} from '../../core/erasure.ts';
-import type { KeyLedger, NotedArchive, OpenProof } from '../../core/proof.ts';
-import type { SinkLog } from '../../core/sink.ts';
+import { systemClock } from '../../core/clock.ts';
+import type { ErasableStore, ErasureRun, Subject, RemovedEvent } from '../../core/erasure.ts';
+import type { KeyLedger, NotedArchive } from '../../core/proof.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import type { CheckpointStore } from '../../core/source.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import type { Live } from '../../lib/live.ts';
 import { KeyErasure } from '../seal/key-erasure.ts';
-import type { ErasedUsers } from './erased-users.ts';
 import { noteLength } from './list-length.ts';
 import type { StorageSettings } from '../../storage/fields.ts';
 import { openStore } from '../../storage/open.ts';
 import { earlierPlaces, missingPlace, realOf, unreadNotes, withoutKeys } from './earlier-archives.ts';
+import type { EnvelopeFields } from './file-kinds.ts';
 import { openFolder } from './open-folder.ts';
 import { leftReplays, leftSpools, type Spooling } from './left-spools.ts';
-import { LocalErasures, type LocalErasuresOptions } from './local-erasures.ts';
+import type { LocalErasuresOptions } from './local-erasures.ts';
 import { outputsOf } from './outputs.ts';
 import { openObjects } from './open-objects.ts';
-import { PlaceErasure } from './place-erasure.ts';
+import { placeErasure } from './place-erasure.ts';
 
 /** The journal as an erasure needs it. */
 export interface ErasableJournal extends ErasableStore {
@@ -45,31 +37,22 @@ export interface ErasableJournal extends ErasableStore {
 export interface ErasingConfig extends Spooling {
   readonly journal: { readonly path: string; readonly type: 'local' | 'kafka' };
   readonly erasure: { readonly path: string; readonly grace: number; readonly folders: readonly string[] };
-  readonly envelope: { readonly team: string; readonly user: string; readonly clientUser: string };
+  readonly envelope: EnvelopeFields;
   readonly receipts: { readonly path: string | null };
   readonly storage: StorageSettings;
 }
 
 /** What erasures need of the system around them; a command without a receiver has a journal at most. */
-export interface ErasingParts {
+export interface ErasingParts
+  extends
+    Pick<LocalErasuresOptions, 'users' | 'settle' | 'proof' | 'onProgress' | 'log' | 'signal'>,
+    Partial<Pick<LocalErasuresOptions, 'clock'>> {
   readonly plan: Live<{ readonly config: ErasingConfig }>;
-  readonly users: ErasedUsers;
   /** Called when there is something to erase; null when there is no journal. */
   readonly journal: () => Promise<ErasableJournal | null>;
   /** What an open sink erases itself, such as the keys of sealed records. */
   readonly erasable?: (sink: string) => ErasableStore | null;
   readonly settleSink?: (name: string, holds: (path: string) => Promise<boolean>) => Promise<void>;
-  readonly settle?: (subjects: readonly Subject[]) => Promise<readonly LeftItem[]>;
-  readonly proof: OpenProof;
-  readonly clock?: Clock;
-  readonly onProgress?: (progress: ErasureProgress) => void;
-  readonly log: SinkLog;
-  readonly signal: AbortSignal;
-}
-
-/** The erasures of an installation, run by a command. */
-export function createErasures(parts: ErasingParts): LocalErasures {
-  return new LocalErasures(erasuresOptions(parts));
 }
 
 /** Erasures from all that the config names: the journal, databases, the folders of sinks, `erasure.folders`. */
@@ -209,7 +192,6 @@ function folderStores(
 ): ErasableStore[] {
   const { config } = plan.value;
   const { erasure, journal, storage } = config;
-  const { team, user, clientUser } = config.envelope;
   const places = searchedPlaces(config, noted);
   const missing = new Map(
     noted.flatMap((archive) =>
@@ -242,7 +224,7 @@ function folderStores(
           log,
           proof,
         });
-    const store = new PlaceErasure({ name, open, fields: { team, user, clientUser }, settle });
+    const store = placeErasure({ name, open, fields: config.envelope, settle });
     return isEarlier ? withoutKeys(store, path, storage) : store;
   });
 }

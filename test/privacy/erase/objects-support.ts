@@ -2,12 +2,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MANIFEST } from '../../../src/core/archive.ts';
 import type { Compression } from '../../../src/core/compression.ts';
+import type { ErasableStore } from '../../../src/core/erasure.ts';
 import type { Signer } from '../../../src/core/signature.ts';
 import type { Delivery } from '../../../src/core/sink.ts';
 import type { ObjectStore } from '../../../src/core/storage.ts';
 import type { LocalErasures, LocalErasuresOptions } from '../../../src/privacy/erase/local-erasures.ts';
 import { openObjects } from '../../../src/privacy/erase/open-objects.ts';
-import { PlaceErasure, type PlaceErasureOptions } from '../../../src/privacy/erase/place-erasure.ts';
+import { placeErasure, type PlaceErasureOptions } from '../../../src/privacy/erase/place-erasure.ts';
 import type { FilesSink } from '../../../src/sinks/files/sink.ts';
 import { openStore } from '../../../src/storage/open.ts';
 import { layOut } from '../../archive/store-archive.ts';
@@ -47,9 +48,9 @@ export function objectsIn(
   folder: string,
   openStoreOf: () => Promise<ObjectStore>,
   { isArchive = true, ...more }: Partial<PlaceErasureOptions> & { readonly isArchive?: boolean } = {},
-): PlaceErasure {
+): ErasableStore {
   const open = openObjects({ open: openStoreOf, isArchive, exclude: [], folder, log: QUIET });
-  return new PlaceErasure({ name: NAME, open, fields: FIELDS, ...more });
+  return placeErasure({ name: NAME, open, fields: FIELDS, ...more });
 }
 
 /** Erasures as a receiver has them of a sink's spool and store, below this folder; without a sink, as a command does. */

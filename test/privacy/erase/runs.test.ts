@@ -5,7 +5,7 @@ import type { ErasableStore, ErasureRun } from '../../../src/core/erasure.ts';
 import type { LogHead } from '../../../src/core/receipt.ts';
 import type { LocalErasures, LocalErasuresOptions } from '../../../src/privacy/erase/local-erasures.ts';
 import { noteOutputs, outputsOf } from '../../../src/privacy/erase/outputs.ts';
-import { type OpenedPlace, PlaceErasure } from '../../../src/privacy/erase/place-erasure.ts';
+import { type OpenedPlace, placeErasure } from '../../../src/privacy/erase/place-erasure.ts';
 import { openStore } from '../../../src/storage/open.ts';
 import { put } from '../../archive/store-archive.ts';
 import { proofIn } from '../../support/archives.ts';
@@ -160,7 +160,7 @@ async function restless(times: number, leastPasses = 1) {
     close: () => Promise.resolve(void (calls.closed += 1)),
   };
   const open = () => Promise.resolve(place);
-  return { calls, store: new PlaceErasure({ name: 'made-up', open, fields: FIELDS }) };
+  return { calls, store: placeErasure({ name: 'made-up', open, fields: FIELDS }) };
 }
 
 test.each([

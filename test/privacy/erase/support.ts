@@ -9,7 +9,7 @@ import { GuardedIngest, type Ingest, type IngestStore, type IsErased } from '../
 import { ErasedUsers } from '../../../src/privacy/erase/erased-users.ts';
 import { openFolder } from '../../../src/privacy/erase/open-folder.ts';
 import { LocalErasures, type LocalErasuresOptions } from '../../../src/privacy/erase/local-erasures.ts';
-import { PlaceErasure, type PlaceErasureOptions } from '../../../src/privacy/erase/place-erasure.ts';
+import { placeErasure, type PlaceErasureOptions } from '../../../src/privacy/erase/place-erasure.ts';
 import { SqliteJournal, type SqliteJournalOptions } from '../../../src/journal/sqlite-journal.ts';
 import { proofIn } from '../../support/archives.ts';
 
@@ -80,9 +80,9 @@ export function folderStore(
   path: string,
   exclude: readonly string[] = [],
   more: Partial<PlaceErasureOptions> = {},
-): PlaceErasure {
+): ErasableStore {
   const open = openFolder({ path, exclude, log: QUIET });
-  return new PlaceErasure({ name: path, open, fields: FIELDS, ...more });
+  return placeErasure({ name: path, open, fields: FIELDS, ...more });
 }
 
 /** Erasures over some stores, without a grace period unless one is given. */
