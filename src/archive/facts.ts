@@ -55,13 +55,13 @@ export async function readFacts(
   let whole = true;
   const take = (item: ArchiveItem<RecordEnvelope>): void => {
     options.onItem(item);
-    const counted = countedAs(item);
-    if (counted === null) {
+    const isRecord = item.kind === 'record';
+    const at = isRecord ? item.record.received_at : item.sealed?.received_at;
+    if (at === undefined) {
       whole &&= item.line !== null;
       return;
     }
-    const { type, at } = counted;
-    counts.add(type, at);
+    counts.add(isRecord && !item.sealed ? item.record.event_type : SEALED_TYPE, at);
     if (at < before) disorderedAt ??= item.line;
     before = at;
   };
@@ -80,13 +80,4 @@ export async function readFacts(
     if (error instanceof MillraceError) throw error;
     return null;
   }
-}
-
-/** The type and time that the manifest counts; null for no record. */
-function countedAs(item: ArchiveItem<RecordEnvelope>): { type: string; at: string } | null {
-  if (item.kind === 'problem') {
-    return item.sealed === undefined ? null : { type: SEALED_TYPE, at: item.sealed.received_at };
-  }
-  const { event_type: type, received_at: at } = item.record;
-  return { type: item.sealed ? SEALED_TYPE : type, at };
 }

@@ -19,19 +19,17 @@ const PENDING = /(?:^|\/|\\)segment-(\d{10})-(\d{10})\.jsonl$/;
 
 /** Segments in a writer's folder, each kept from before it is put, to recognise it after a kill. */
 export class KeptSegments {
-  readonly #folder: string | null;
+  readonly #folder: string;
   readonly #writer: string;
   /** By path, the files whose lines a writer would add again after a kill. */
   readonly #files = new Map<string, Set<string>>();
 
-  /** @param folder null for a writer without a disk */
-  constructor(folder: string | null, writer: string) {
+  constructor(folder: string, writer: string) {
     this.#folder = folder;
     this.#writer = writer;
   }
 
   async keep({ segment, bytes, files }: Pending): Promise<void> {
-    if (this.#folder === null) return;
     const name = `segment-${basename(segmentKey(segment))}`;
     await writeDurably(this.#folder, name, bytes);
     this.#files.set(join(this.#folder, name), new Set(files));
@@ -51,7 +49,6 @@ export class KeptSegments {
 
   /** Notes the key of the newest segment. Not synced, so a power cut can leave an older one. Never rejects. */
   async note(key: string): Promise<void> {
-    if (this.#folder === null) return;
     const path = join(this.#folder, NEWEST);
     try {
       await writeFile(`${path}${UNFINISHED}`, `${key}\n`);
@@ -62,15 +59,16 @@ export class KeptSegments {
   }
 
   noted(): string | null {
-    if (this.#folder === null) return null;
     return readIfThere(join(this.#folder, NEWEST))?.trim() ?? null;
   }
 
   /** Segments that an earlier process has left, in order. */
   async left(): Promise<Pending[]> {
     const left: Pending[] = [];
-    for (const path of await this.#paths()) {
-      const [, from, to] = PENDING.exec(path) ?? [];
+    const names = (await readdir(this.#folder)).filter((name) => PENDING.test(name));
+    for (const name of names.toSorted()) {
+      const path = join(this.#folder, name);
+      const [, from, to] = PENDING.exec(name) ?? [];
       const bytes = Buffer.concat(await Array.fromAsync(readPlain(path)));
       const lines = linesOf(bytes);
       const segment = { writer: this.#writer, first: Number(from), last: Number(to) };
@@ -79,13 +77,6 @@ export class KeptSegments {
       left.push({ segment, bytes, tip: { n: segment.last, hash: hashLine(lines.at(-1) ?? '') }, files });
     }
     return left;
-  }
-
-  async #paths(): Promise<string[]> {
-    const folder = this.#folder;
-    if (folder === null) return [];
-    const names = (await readdir(folder)).filter((name) => PENDING.test(name));
-    return names.toSorted().map((name) => join(folder, name));
   }
 }
 

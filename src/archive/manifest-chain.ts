@@ -46,7 +46,7 @@ export class ManifestChain {
   #pending: Pending | null = null;
   /** Files whose lines a seemingly failed put has written. */
   readonly #written = new Set<string>();
-  readonly #kept: KeptSegments;
+  readonly #kept: KeptSegments | null;
   readonly #segments: ChainSegments;
   readonly #serial = new Serial();
   /** The next group; null when none waits. */
@@ -54,7 +54,7 @@ export class ManifestChain {
 
   constructor(options: ChainOptions) {
     this.#options = options;
-    this.#kept = new KeptSegments(options.folder, options.writer);
+    this.#kept = options.folder === null ? null : new KeptSegments(options.folder, options.writer);
     this.#segments = new ChainSegments(options);
   }
 
@@ -73,9 +73,9 @@ export class ManifestChain {
     await this.#refuseLate(chain);
     const newest = chain.at(-1);
     // A kill can come between put and note.
-    if (newest !== undefined) await this.#kept.note(newest.key);
+    if (newest !== undefined) await this.#kept?.note(newest.key);
     await this.#findLostHead(chain);
-    const left = await this.#kept.left();
+    const left = (await this.#kept?.left()) ?? [];
     for (const pending of left) {
       if (pending.segment.first <= this.#tip.n) {
         if (await this.#segments.hold(pending)) for (const file of pending.files) this.#written.add(file);
@@ -99,8 +99,8 @@ export class ManifestChain {
   }
 
   /** Deletes the kept segment of a file once no line of it can be added again. */
-  forget(file: string): Promise<void> {
-    return this.#kept.forget(file);
+  async forget(file: string): Promise<void> {
+    await this.#kept?.forget(file);
   }
 
   #nextGroup(): LineGroup {
@@ -122,7 +122,7 @@ export class ManifestChain {
       if (due.length === 0) break;
       const pending = this.#segmentOf(due, proof);
       // A segment that was put and not kept would be written again after a kill.
-      await this.#kept.keep(pending);
+      await this.#kept?.keep(pending);
       this.#pending = pending;
       if (await this.#settle()) break;
       if (this.#options.shared === true)
@@ -154,7 +154,7 @@ export class ManifestChain {
     this.#bytes += bytes.length;
     this.#small.push({ ...segment, key, bytes: bytes.length });
     for (const file of files) this.#written.add(file);
-    await this.#kept.note(key);
+    await this.#kept?.note(key);
     await this.#note(await this.#options.proof?.());
     return true;
   }
@@ -165,7 +165,7 @@ export class ManifestChain {
    */
   async #refuseLate(chain: readonly Segment[]): Promise<void> {
     const { store, signal } = this.#options;
-    const key = this.#kept.noted();
+    const key = this.#kept?.noted() ?? null;
     const newest = key === null ? null : parseSegmentKey(key);
     if (key === null || newest === null) return;
     if (chain.some(({ first, last }) => first <= newest.first && last >= newest.last)) return;
@@ -248,7 +248,7 @@ export class ManifestChain {
       const joined = { ...segment, key, bytes: bytes.length };
       this.#small = joined.last - joined.first + 1 >= MOST_LINES ? [] : [joined];
       this.#joinAt = JOIN_AT;
-      await this.#kept.note(key);
+      await this.#kept?.note(key);
       for (const { key: each } of small) await store.delete(each, undefined, signal);
     } catch (error) {
       this.#joinAt = this.#small.length + JOIN_AT;

@@ -1,3 +1,4 @@
+import type { Stats } from 'node:fs';
 import { PassThrough, type Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
@@ -16,11 +17,7 @@ const COMPRESSORS = {
 } as const satisfies Record<Compression, () => Duplex>;
 
 /** Owner and permissions of a file. */
-export interface FileOwner {
-  readonly mode: number;
-  readonly uid: number;
-  readonly gid: number;
-}
+export type FileOwner = Pick<Stats, 'mode' | 'uid' | 'gid'>;
 
 /**
  * Writes a file of an archive under a temporary name: on disk once it resolves, removed when it rejects.
