@@ -34,8 +34,10 @@ export class ErasedUsers {
   readonly #ofNoTeam = new Set<string>();
   /** Stamp of the list when it was read. */
   #seen = '';
-  #digest = '';
-  #lines = 0;
+  /** SHA-256 of the list that was read last. */
+  digest = '';
+  /** Lines of the list, whose number only grows. */
+  lines = 0;
   /** Counts the times that `reload` has read the list, or this process has added to it. */
   #turns = 0;
   #looking: Promise<void> | null = null;
@@ -64,16 +66,6 @@ export class ErasedUsers {
   /** True while no user is on the list. */
   get isEmpty(): boolean {
     return this.#blocked.size === 0;
-  }
-
-  /** Lines of the list, whose number only grows. */
-  get lines(): number {
-    return this.#lines;
-  }
-
-  /** SHA-256 of the list that was read last. */
-  get digest(): string {
-    return this.#digest;
   }
 
   /** Reads the list again whenever another process adds to it. @returns a function that stops that */
@@ -126,8 +118,8 @@ export class ErasedUsers {
 
   #replace({ entries, key, stamp, digest }: ErasedList): void {
     this.#seen = stamp;
-    this.#digest = digest;
-    this.#lines = entries.length;
+    this.digest = digest;
+    this.lines = entries.length;
     this.#key = key;
     this.#quick = null;
     this.#blocked.clear();
@@ -237,7 +229,7 @@ export class ErasedUsers {
   async #append(entry: Entry): Promise<void> {
     await addToList(this.#folder, entry);
     this.#turns += 1;
-    this.#lines += 1;
+    this.lines += 1;
     this.#take(entry);
     this.#index();
   }

@@ -104,11 +104,7 @@ export class LineOwners {
 }
 
 /** Names of the top-level keys that hold an event's envelope. */
-export interface EnvelopeFields {
-  readonly team: string;
-  readonly user: string;
-  readonly clientUser: string;
-}
+export type EnvelopeFields = Readonly<Record<keyof Ownership, string>>;
 
 /** Of rows of tables, and of a backfill's outcomes. */
 const ROW_FIELDS: EnvelopeFields = { team: 'team_id', user: 'user_id', clientUser: 'client_user_id' };

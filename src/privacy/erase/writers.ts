@@ -6,16 +6,10 @@ import { tryOwn, type FileLock } from '../../lib/file-lock.ts';
 import { walkFolder } from '../../lib/walk-folder.ts';
 
 /** The writers of an archive: locks that keep them out, and those that live. */
-export interface Writers {
-  /** Whether a file belongs to a writer that lives, or is a lock. */
-  isOthers(file: string): boolean;
-  /** True when no writer lives. */
-  readonly none: boolean;
-  release(): void;
-}
+export type Writers = Awaited<ReturnType<typeof holdWriters>>;
 
 /** Locks the folders of writers that have ended, so that their unfinished files can be rewritten, and removes their temporary files. */
-export async function holdWriters(root: string): Promise<Writers> {
+export async function holdWriters(root: string) {
   const held: FileLock[] = [];
   const others: string[] = [`${OPEN_FOLDER}/manifest.lock`];
   let none = true;
@@ -34,9 +28,11 @@ export async function holdWriters(root: string): Promise<Writers> {
     }
   }
   return {
+    /** True when no writer lives. */
     none,
-    isOthers: (file) => others.some((prefix) => file.startsWith(prefix)),
-    release: () => {
+    /** Whether a file belongs to a writer that lives, or is a lock. */
+    isOthers: (file: string): boolean => others.some((prefix) => file.startsWith(prefix)),
+    release: (): void => {
       for (const lock of held) lock.release();
     },
   };

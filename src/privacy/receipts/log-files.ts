@@ -98,7 +98,7 @@ export class LogWriter {
   readonly #tree: Frontier;
   /** True when the hashes were damaged and have been made again from the entries. */
   hasMadeHashes = false;
-  #size: number;
+  size: number;
 
   /**
    * @param before what the log was before, when it is opened again: another log in its place is refused
@@ -154,7 +154,7 @@ export class LogWriter {
   private constructor(folder: string, signer: NoteSigner, size: number, open: readonly Buffer[]) {
     this.#folder = folder;
     this.#signer = signer;
-    this.#size = size;
+    this.size = size;
     this.#tree = new Frontier((level, tile) => this.#columns[level]?.push(tile), open);
     this.#entries = new Column(join(folder, ENTRIES), size);
     this.#columns = Array.from(
@@ -164,14 +164,10 @@ export class LogWriter {
     syncFolderNow(folder);
   }
 
-  get size(): number {
-    return this.#size;
-  }
-
   append(entries: Buffer): void {
     this.#entries.push(entries);
     for (let at = 0; at < entries.length; at += HASH_BYTES) this.#tree.push(entries, at);
-    this.#size += entries.length / HASH_BYTES;
+    this.size += entries.length / HASH_BYTES;
     this.#entries.write();
   }
 
@@ -184,7 +180,7 @@ export class LogWriter {
   }
 
   head(): TreeHead {
-    return { origin: this.#signer.name, size: this.#size, root: this.#tree.root() };
+    return { origin: this.#signer.name, size: this.size, root: this.#tree.root() };
   }
 
   close(): void {

@@ -1,7 +1,7 @@
 import { createHmac, createSecretKey, randomBytes, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { decrypt, encrypt } from './aes-gcm.ts';
-import { tombstoneKey, wrappingKey } from './master-key.ts';
+import { keyFor } from './master-key.ts';
 
 /**
  * The layout of a key file: a header, and slots of the same size with a key each, which can be overwritten. Sizes in bytes:
@@ -67,7 +67,7 @@ export function newHeader(
   const header = Buffer.alloc(SLOT);
   MAGIC.copy(header);
   randomBytes(NONCE.to - SALT.from).copy(header, SALT.from);
-  const wrapping = wrappingKey(master, at(header, SALT));
+  const wrapping = keyFor('wrapping', master, at(header, SALT));
   const about = at(header, { from: 0, to: NONCE.to });
   encrypt(wrapping, at(header, NONCE), about, lookup.export()).copy(header, LOOKUP.from);
   return { header: checked(header), keys: keysOf(master, header, wrapping, lookup) };
@@ -75,7 +75,7 @@ export function newHeader(
 
 function keysOf(master: Buffer, header: Buffer, wrapping: KeyObject, lookup: KeyObject): FileKeys {
   const store = createHmac('sha256', lookup).update('store').digest('hex').slice(0, 16);
-  return { wrapping, lookup, tombstone: tombstoneKey(master, at(header, SALT)), store };
+  return { wrapping, lookup, tombstone: keyFor('tombstone', master, at(header, SALT)), store };
 }
 
 /** The keys in a header; null when the master key is another. @throws Error when it is not a header, or of another format */
@@ -85,7 +85,7 @@ export function openHeader(header: Buffer, master: Buffer): FileKeys | null {
     throw new Error('keys.bin is not a key file, or its first bytes are damaged');
   if (!at(header, { from: 0, to: MAGIC.length }).equals(MAGIC))
     throw new Error(`keys.bin has format ${format}; this millrace reads 2`);
-  const wrapping = wrappingKey(master, at(header, SALT));
+  const wrapping = keyFor('wrapping', master, at(header, SALT));
   const about = at(header, { from: 0, to: NONCE.to });
   const lookup = decrypt(wrapping, at(header, NONCE), about, at(header, LOOKUP));
   return lookup === null ? null : keysOf(master, header, wrapping, createSecretKey(lookup));

@@ -45,7 +45,8 @@ export class KeyRing implements RecordOpener {
   /** Unwrapped keys, by id. */
   readonly #open = new Map<string, Buffer>();
   #damaged = 0;
-  #newest: string | null = null;
+  /** Id of the last key in the file, destroyed or not. */
+  newest: string | null = null;
 
   private constructor(keys: FileKeys, header: Buffer) {
     this.#keys = keys;
@@ -82,11 +83,6 @@ export class KeyRing implements RecordOpener {
   /** Id of the store. */
   get store(): string {
     return this.#keys.store;
-  }
-
-  /** Id of the last key in the file, destroyed or not. */
-  get newest(): string | null {
-    return this.#newest;
   }
 
   /** Whether the file has this key, destroyed or not. */
@@ -153,7 +149,7 @@ export class KeyRing implements RecordOpener {
     const at = this.#file.length;
     this.#file.append(bytes);
     const slot = readSlot(bytes);
-    if ('id' in slot) this.#newest = slot.id.toString('hex');
+    if ('id' in slot) this.newest = slot.id.toString('hex');
     if (slot.state === 'active') this.#appendActive(slot, at);
     else if (slot.state === 'destroyed') this.#appendDestroyed(slot, bytes);
     else if (slot.state === 'damaged') this.#damaged += 1;

@@ -21,16 +21,10 @@ export function parseMasterKey(text: string): Buffer {
   return bytes;
 }
 
-/** The key that wraps the keys of one file. @param salt the file's, so that no two files share a wrapping key */
-export function wrappingKey(master: Buffer, salt: Buffer): KeyObject {
-  return derived(master, salt, 'millrace key store 1');
-}
+/** What a key of one key file does: it wraps the file's keys, or authenticates its tombstones. */
+const USES = { wrapping: 'millrace key store 1', tombstone: 'millrace key store tombstones 2' };
 
-/** The key that authenticates the tombstones of one file. */
-export function tombstoneKey(master: Buffer, salt: Buffer): KeyObject {
-  return derived(master, salt, 'millrace key store tombstones 2');
-}
-
-function derived(master: Buffer, salt: Buffer, what: string): KeyObject {
-  return createSecretKey(Buffer.from(hkdfSync('sha256', master, salt, what, BYTES)));
+/** @param salt the file's, so that no two files share a key */
+export function keyFor(use: keyof typeof USES, master: Buffer, salt: Buffer): KeyObject {
+  return createSecretKey(Buffer.from(hkdfSync('sha256', master, salt, USES[use], BYTES)));
 }

@@ -9,18 +9,14 @@ export interface KeyProblem {
 /** The destroyed keys of one file, each with its epoch; 0 while its tombstone is not written. */
 export class Tombstones {
   readonly #epochs = new Map<string, number>();
-  #last = 0;
+  /** Epoch of the newest. */
+  last = 0;
   #written = 0;
   #forged = 0;
   readonly #returned = new Set<string>();
 
   get size(): number {
     return this.#epochs.size;
-  }
-
-  /** Epoch of the newest. */
-  get last(): number {
-    return this.#last;
   }
 
   has(id: string): boolean {
@@ -37,7 +33,7 @@ export class Tombstones {
     if ((this.#epochs.get(id) ?? 0) > 0) this.#forged += 1;
     else this.#written += 1;
     this.#epochs.set(id, epoch);
-    this.#last = Math.max(this.#last, epoch);
+    this.last = Math.max(this.last, epoch);
   }
 
   /** The file has a tombstone that was made without the master key. */
@@ -71,13 +67,13 @@ export class Tombstones {
     const destroyed = ledger?.entries.flatMap(({ key }) => key ?? []) ?? [];
     const returned = new Set([...this.#returned, ...destroyed.filter(isActive)]);
     const lacking = destroyed.filter((id) => !this.has(id) && !returned.has(id)).length;
-    const missing = Math.max(this.#last - this.#written, lacking);
+    const missing = Math.max(this.last - this.#written, lacking);
     const known = Math.max(0, ...(ledger?.entries ?? []).map(({ epoch }) => epoch));
-    if (ledger !== null && this.#last < known && returned.size + lacking > damaged) {
+    if (ledger !== null && this.last < known && returned.size + lacking > damaged) {
       const back = returned.size === 0 ? '' : `; ${returned.size} destroyed keys came back`;
       add(
         'keys_stale',
-        `it stands at erasure ${this.#last}, ${ledger.path} at ${known}${back}: an older copy was restored`,
+        `it stands at erasure ${this.last}, ${ledger.path} at ${known}${back}: an older copy was restored`,
       );
     } else if (returned.size > 0)
       add('slot_returned', `${returned.size} destroyed keys came back: ${[...returned].join(', ')}`);
