@@ -75,7 +75,8 @@ export async function readFacts(
   // The reader stops at damage; the hash covers all bytes.
   try {
     const onDisk = whole ? { bytes, sha256: hash.digest('hex') } : await hashChunks(place.chunks(file));
-    return { ...onDisk, ...counts, disorderedAt, whole };
+    const { records, types, first, last } = counts;
+    return { ...onDisk, records, types, first, last, disorderedAt, whole };
   } catch (error) {
     if (error instanceof MillraceError) throw error;
     return null;

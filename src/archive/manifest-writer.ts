@@ -111,7 +111,11 @@ export class ManifestWriter {
         const { file, cut } = await AppendFile.openLines(this.path);
         if (cut > 0)
           this.#log.warn({ file: MANIFEST, bytes: cut }, 'removed an incomplete last line from the manifest');
-        return await task(file, proof).finally(() => file.close());
+        try {
+          return await task(file, proof);
+        } finally {
+          await file.close();
+        }
       } finally {
         lock.release();
       }

@@ -45,7 +45,10 @@ export class SignedFiles {
    * Lines of a file; none when there is no file. One is trusted when its signature is valid and its key is trusted.
    * @throws MillraceError proof_unusable
    */
-  lines<T extends object>(kind: SignedKind, path: string) {
+  lines<T extends object>(
+    kind: SignedKind,
+    path: string,
+  ): { readonly value: T; readonly signature: Checked; readonly isTrusted: boolean }[] {
     return reading(path, () => readJsonLines<T>(path)).map((value) => {
       const signature = checkSigned(kind, JSON.stringify(value));
       return { value, signature, isTrusted: this.#isTrusted(signature) };
