@@ -13,6 +13,14 @@ const PATIENCE = 10_000;
 /** The object in a file; `forged` when it is not as it was signed, or the key is not trusted; null without a file. */
 export type Signed<T extends object> = T | 'forged' | null;
 
+/** A line of a file of JSON lines, and what its signature proves. */
+export interface SignedLine<T> {
+  readonly value: T;
+  readonly signature: Checked;
+  /** True when the signature is valid and its key is trusted. */
+  readonly isTrusted: boolean;
+}
+
 /** Writes and reads signed JSON: files of one object, and files of lines. */
 export class SignedFiles {
   readonly #signer: Signer | null;
@@ -41,14 +49,8 @@ export class SignedFiles {
     await writeDurably(folder, name, `${text}\n`, OWNER_ONLY);
   }
 
-  /**
-   * Lines of a file; none when there is no file. One is trusted when its signature is valid and its key is trusted.
-   * @throws MillraceError proof_unusable
-   */
-  lines<T extends object>(
-    kind: SignedKind,
-    path: string,
-  ): { readonly value: T; readonly signature: Checked; readonly isTrusted: boolean }[] {
+  /** Lines of a file; none when there is no file. @throws MillraceError proof_unusable */
+  lines<T extends object>(kind: SignedKind, path: string): SignedLine<T>[] {
     return reading(path, () => readJsonLines<T>(path)).map((value) => {
       const signature = checkSigned(kind, JSON.stringify(value));
       return { value, signature, isTrusted: this.#isTrusted(signature) };
