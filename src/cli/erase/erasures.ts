@@ -4,8 +4,7 @@ import type { Config, ResolvedConfig } from '../../config/config.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { ErasureProgress, Erasures } from '../../core/erasure.ts';
 import { ErasedUsers } from '../../privacy/erase/erased-users.ts';
-import { LocalErasures } from '../../privacy/erase/local-erasures.ts';
-import { erasuresOptions } from '../../privacy/erase/stores.ts';
+import { createErasures } from '../../privacy/erase/stores.ts';
 import { ownerFolder, isLocal } from '../../journal/owner.ts';
 import type { KafkaJournal } from '../../journal/kafka/store.ts';
 import type { SqliteJournal } from '../../journal/sqlite-journal.ts';
@@ -32,17 +31,15 @@ export async function withErasures<T>(
   if (client !== null && (await client.isListening())) return work(watched(client, status, io.signal));
   let opened: Promise<OpenJournal | null> | null = null;
   const error = (fields: object, message: string): void => note(io, `${message} ${JSON.stringify(fields)}`);
-  const erasures = new LocalErasures(
-    erasuresOptions({
-      plan: new Cell(loaded),
-      users: ErasedUsers.open(config.erasure.path),
-      journal: () => (opened ??= journalOf(config)),
-      proof: openProof(config),
-      log: { info: () => undefined, warn: () => undefined, error },
-      onProgress: (progress) => show(status, progress),
-      signal: io.signal,
-    }),
-  );
+  const erasures = createErasures({
+    plan: new Cell(loaded),
+    users: ErasedUsers.open(config.erasure.path),
+    journal: () => (opened ??= journalOf(config)),
+    proof: openProof(config),
+    log: { info: () => undefined, warn: () => undefined, error },
+    onProgress: (progress) => show(status, progress),
+    signal: io.signal,
+  });
   try {
     const audited = auditedErasures(erasures, new Audit(ownerFolder(config)), 'command');
     return await work({ ...audited, run: () => audited.run().finally(() => status.clear()) });

@@ -17,7 +17,7 @@ import { earlierPlaces, missingPlace, realOf, unreadNotes, withoutKeys } from '.
 import type { EnvelopeFields } from './file-kinds.ts';
 import { openFolder } from './open-folder.ts';
 import { leftReplays, leftSpools, type Spooling } from './left-spools.ts';
-import type { LocalErasuresOptions } from './local-erasures.ts';
+import { LocalErasures, type LocalErasuresOptions } from './local-erasures.ts';
 import { outputsOf } from './outputs.ts';
 import { openObjects } from './open-objects.ts';
 import { placeErasure } from './place-erasure.ts';
@@ -53,6 +53,11 @@ export interface ErasingParts
   /** What an open sink erases itself, such as the keys of sealed records. */
   readonly erasable?: (sink: string) => ErasableStore | null;
   readonly settleSink?: (name: string, holds: (path: string) => Promise<boolean>) => Promise<void>;
+}
+
+/** The erasures of an installation, run by a command. */
+export function createErasures(parts: ErasingParts): LocalErasures {
+  return new LocalErasures(erasuresOptions(parts));
 }
 
 /** Erasures from all that the config names: the journal, databases, the folders of sinks, `erasure.folders`. */

@@ -4,8 +4,7 @@ import { expect, test } from 'vitest';
 import { resolveConfig } from '../../../src/config/load.ts';
 import type { RemovedEvent } from '../../../src/core/erasure.ts';
 import { ErasedUsers } from '../../../src/privacy/erase/erased-users.ts';
-import { LocalErasures } from '../../../src/privacy/erase/local-erasures.ts';
-import { erasuresOptions } from '../../../src/privacy/erase/stores.ts';
+import { createErasures } from '../../../src/privacy/erase/stores.ts';
 import { Cell } from '../../../src/lib/live.ts';
 import { openProof } from '../../../src/privacy/proof/open.ts';
 import { signal } from '../../sinks/support.ts';
@@ -33,23 +32,21 @@ async function receiver(
   const encrypt = { store: join(folder, 'keys'), masterKey: MASTER_TEXT };
   const file = writeConfig(folder, { sinks: { archive: { type: 'files', path, encrypt } } });
   const { config } = await resolveConfig({ file, env: {} });
-  return new LocalErasures(
-    erasuresOptions({
-      plan: new Cell({ config }),
-      users: ErasedUsers.open(config.erasure.path),
-      journal: () =>
-        Promise.resolve({
-          name: 'journal',
-          erase: nothing,
-          erased: nothing,
-          forget,
-          checkpoints: { load: () => Promise.resolve(null), save: nothing },
-        }),
-      proof: openProof(config),
-      log: QUIET,
-      signal,
-    }),
-  );
+  return createErasures({
+    plan: new Cell({ config }),
+    users: ErasedUsers.open(config.erasure.path),
+    journal: () =>
+      Promise.resolve({
+        name: 'journal',
+        erase: nothing,
+        erased: nothing,
+        forget,
+        checkpoints: { load: () => Promise.resolve(null), save: nothing },
+      }),
+    proof: openProof(config),
+    log: QUIET,
+    signal,
+  });
 }
 
 test('the journal forgets what it has of sealed events also where there are no receipts', async () => {

@@ -7,7 +7,6 @@ import { leafHash, nodeHash, EMPTY_ROOT } from '../../../src/privacy/receipts/ha
 import { LogWriter } from '../../../src/privacy/receipts/log-files.ts';
 import { LogReader } from '../../../src/privacy/receipts/log-reader.ts';
 import {
-  type NoteSigner,
   openCheckpoint,
   parseVerifier,
   readSigner,
@@ -23,12 +22,8 @@ import { temporaryFolder } from '../../support/folders.ts';
 import { skipped } from '../../support/requirements.ts';
 import { LACKS_GO, verifyInGo } from './go.ts';
 
-function newSigner(name: string): NoteSigner {
-  const { privateKey } = generateKeyPairSync('ed25519');
-  return readSigner(name, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
-}
-
-const signer = newSigner('made-up.example/log');
+const newKey = () => generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' });
+const signer = readSigner('made-up.example/log', String(newKey()));
 
 /** The definition in RFC 6962, 2.1, word for word; quadratic. */
 function rootOf(entries: readonly Buffer[]): Buffer {
@@ -149,7 +144,7 @@ describe('a log', () => {
     const text = await proofOf(new LogReader(folder), 7);
     const proof = parseProof(text);
     const entry = entries[7] as Buffer;
-    const other = newSigner(signer.name);
+    const other = readSigner(signer.name, String(newKey()));
     expect(verifyProof(entry, proof, other)).toMatchObject({ ok: false });
     expect(verifyProof(entry, { ...proof, index: 8 }, signer).ok).toBe(false);
     expect(verifyProof(entry, { ...proof, hashes: proof.hashes.slice(1) }, signer).ok).toBe(false);
