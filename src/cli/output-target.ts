@@ -84,11 +84,11 @@ export async function textPut(target: OutputTarget, file: string): Promise<strin
   return withStore(out, storage, async (store) => {
     const list = keyOf(kind, 'files');
     if ((await store.head(list, signal)) === null) return null;
-    const put = JSON.parse((await readWhole(store, list, signal)).toString()) as Pick<
+    const uploaded = JSON.parse((await readWhole(store, list, signal)).toString()) as Pick<
       CompleteFiles<Made>,
       'files'
     >;
-    for (const { file: name } of put.files)
+    for (const { file: name } of uploaded.files)
       if ((await store.head(name, signal)) === null)
         throw new MillraceError('rows_missing', `${out}/${name} is not there, and ${list} names it`);
     return (await readWhole(store, file, signal)).toString();
@@ -167,7 +167,8 @@ async function claim({ store, folder, out, kind, signal }: Upload, by: object): 
 
 async function hashFiles(folder: string, { files }: Made): Promise<CompleteFiles<Made>['files']> {
   const hashed: CompleteFiles<Made>['files'][number][] = [];
-  for (const path of files) hashed.push({ file: relative(folder, path), ...(await hashChunks(readPlain(path))) });
+  for (const path of files)
+    hashed.push({ file: relative(folder, path), ...(await hashChunks(readPlain(path))) });
   return hashed;
 }
 

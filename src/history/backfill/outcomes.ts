@@ -93,8 +93,6 @@ export function refuseLoss(output: string, fetches: Fetches): void {
 
 /** @throws MillraceError rows_missing when a file of a finished backfill is missing, or has fewer rows than its outcomes say */
 export async function checkFiles(output: string, outcomes: readonly Outcome[]): Promise<void> {
-  const missing = (path: string, has: string): MillraceError =>
-    new MillraceError('rows_missing', `${path} ${has}: fetch them again without --resume`);
   if (!existsSync(join(output, PULLS))) throw missing(join(output, PULLS), 'is not there');
   const wanted = new Map<string, number>();
   for (const { rows } of outcomes)
@@ -105,6 +103,10 @@ export async function checkFiles(output: string, outcomes: readonly Outcome[]): 
     for await (const bytes of readIfAny(path)) lines += countLines(bytes);
     if (lines < count) throw missing(path, `has ${lines} rows, and ${count} by ${OUTCOMES}`);
   }
+}
+
+function missing(path: string, has: string): MillraceError {
+  return new MillraceError('rows_missing', `${path} ${has}: fetch them again without --resume`);
 }
 
 /** The bytes of a file; none when there is none. */
