@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { verifyArchive } from '../../src/archive/verify.ts';
 import { FINISH_STEPS } from '../../src/sinks/files/archive.ts';
-import { deliver, filesSink, ids, idsFrom, signal, tempFolder } from './support.ts';
+import { deliver, filesSink, ids, idsFrom, items, signal, tempFolder } from './support.ts';
 
 const CHILD = fileURLToPath(new URL('crash-child.ts', import.meta.url));
 const STEPS = ['open', ...FINISH_STEPS];
@@ -126,6 +126,23 @@ describe('files sink after kill -9', () => {
     await sink.open();
     expect(readFileSync(part).equals(whole)).toBe(true);
     await sink.close(signal);
+  });
+
+  it('fault 4: a sector of zeros before whole records is damage: these were acknowledged, and stay', async () => {
+    const path = crashed();
+    const part = lastPartIn(path);
+    const all = [...readFileSync(part, 'utf8').matchAll(/"id":"(msg_\d+)"/g)].map(([, id]) => id);
+    const bytes = readFileSync(part).fill(0, 512, 1024);
+    const kept = [...String(bytes).matchAll(/"id":"(msg_\d+)"/g)].map(([, id]) => id);
+    expect([kept.length > 1, kept.length < all.length, kept.at(-1)]).toEqual([true, true, all.at(-1)]);
+    writeFileSync(part, bytes);
+    const { sink, context } = filesSink(path);
+    await sink.open();
+    expect(readFileSync(part).equals(bytes)).toBe(true);
+    expect(context.lines.filter(({ level }) => level === 'error')).not.toEqual([]);
+    await sink.close(signal);
+    const found = (await items(path)).flatMap((item) => (item.kind === 'record' ? [item.record.id] : []));
+    for (const id of kept.slice(-3)) expect(found).toContain(id);
   });
 
   it('fault 4: a flipped bit in an unfinished file stops neither the start nor the other records', async () => {

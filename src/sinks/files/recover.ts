@@ -170,15 +170,28 @@ async function scan(path: string, reading: RecordReading): Promise<ScannedPart> 
   const ids: string[] = [];
   let length = 0;
   let erased = 0;
+  let begin = 0;
+  // Lines that an interrupted write may have left: it is one write and one sync, so that none of it was acknowledged.
+  let torn: number[] = [];
+  const leave = (line: number): void => {
+    log.error({ path, line }, 'damaged record in an unfinished file; left as it is');
+    stats.records += 1;
+  };
   scanning: for await (const lines of cutLines(readPlain(path))) {
     for (const { number, bytes, end, ended } of lines) {
-      // A batch is one write and one sync: from a hole on, nothing was acknowledged.
-      if (!ended || bytes === null || holeIn(bytes, length) !== -1) break scanning;
-      const found = readLine(bytes, reading);
-      if (found === null) {
-        log.error({ path, line: number }, 'damaged record in an unfinished file; left as it is');
-        stats.records += 1;
-      } else {
+      if (!ended || bytes === null) break scanning;
+      const isHoled = holeIn(bytes, begin) !== -1;
+      const found = isHoled ? null : readLine(bytes, reading);
+      begin = end;
+      if (isHoled || (found === null && torn.length > 0)) {
+        torn.push(number);
+        continue;
+      }
+      // A whole record follows: they may be of a write that was acknowledged.
+      for (const line of torn) leave(line);
+      torn = [];
+      if (found === null) leave(number);
+      else {
         stats.add(found.type, Date.parse(found.receivedAt));
         if (found.isErased) erased += 1;
         if (found.event !== null) ids.push(identityOf(found.event));
