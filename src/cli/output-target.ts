@@ -9,7 +9,7 @@ import { readWhole } from '../core/objects.ts';
 import { isStoreUrl } from '../core/place.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { noteOutputs } from '../privacy/erase/outputs.ts';
-import { isRecord } from '../lib/is-record.ts';
+import { isRecord } from '../lib/parsed.ts';
 import { readState, workFolderFor, writeState } from '../lib/work-folder.ts';
 import { configIfAny } from './config-options.ts';
 import { type Io, usageError } from './io.ts';

@@ -6,7 +6,7 @@ import type { ErasableStore } from '../core/erasure.ts';
 import { spoolBeside } from '../core/place.ts';
 import type { ConfigAround, LazySinkModule, SinkDescription, SinkKeys } from '../core/sink.ts';
 import { lackOf } from '../lib/installed.ts';
-import { isRecord } from '../lib/is-record.ts';
+import { isRecord } from '../lib/parsed.ts';
 import type { Written } from '../lib/parse-options.ts';
 import type { LazySourceModule } from '../core/source.ts';
 import { loadSinkModule, moduleFile } from '../sinks/registry.ts';

@@ -1,4 +1,4 @@
-import { isRecord } from '../lib/is-record.ts';
+import { isRecord } from '../lib/parsed.ts';
 
 /** The position of a value in the config: `['routes', 0, 'match']`. */
 export type Path = readonly (string | number)[];

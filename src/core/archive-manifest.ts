@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { isRecord } from '../lib/is-record.ts';
-import { jsonIn } from '../lib/parsed.ts';
+import { isRecord, jsonIn } from '../lib/parsed.ts';
 import type { Proof } from './proof.ts';
 import type { LogHead } from './receipt.ts';
 import { signJson, type Signer } from './signature.ts';

@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
-import { isRecord } from '../lib/is-record.ts';
 import { BACKSLASH, CLOSE_BRACE, OPEN_BRACE, QUOTE } from '../lib/json-text.ts';
-import { jsonIn } from '../lib/parsed.ts';
+import { isRecord, jsonIn } from '../lib/parsed.ts';
 import type { ArchiveRecord } from './archive.ts';
 import { deliveryIdOf } from './delivery-id.ts';
 import type { RemovedEvent } from './erasure.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { MillraceError } from '../core/errors.ts';
 import { readWhole, removePermanently } from '../core/objects.ts';
 import type { ObjectStore } from '../core/storage.ts';
-import { isRecord } from '../lib/is-record.ts';
+import { isRecord } from '../lib/parsed.ts';
 import { temporaryName, type WrittenFile } from './outputs.ts';
 import { exportStep } from './export-step.ts';
 import { ExportTarget, takeWorkFolder } from './export-target.ts';

@@ -4,7 +4,7 @@ import { messageOf } from '../core/errors.ts';
 import type { SinkLog } from '../core/sink.ts';
 import { makeFolder } from '../lib/durable.ts';
 import { readAdvice, writeAdvice } from '../lib/advice.ts';
-import { isRecord } from '../lib/is-record.ts';
+import { isRecord } from '../lib/parsed.ts';
 
 /** The process that serves a journal: information for people and commands, not the lock. */
 export interface Owner {

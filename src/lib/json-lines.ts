@@ -1,7 +1,6 @@
 import { AppendFile } from './append-file.ts';
 import { bytesIfThere, OWNER_ONLY } from './durable.ts';
-import { isRecord } from './is-record.ts';
-import { jsonIn } from './parsed.ts';
+import { isRecord, jsonIn } from './parsed.ts';
 import { holeIn } from './tail.ts';
 
 const LINE_FEED = 10;

@@ -1,4 +1,7 @@
-import { isRecord } from './is-record.ts';
+/** True for an object that is not an array. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
 
 /** The value of JSON from others; null when it is invalid. The parser's error would quote the text. */
 export function jsonIn(text: string): unknown {

@@ -1,4 +1,4 @@
-import { isRecord } from '../lib/is-record.ts';
+import { isRecord } from '../lib/parsed.ts';
 import { OPEN_BRACE, skipWhite } from '../lib/json-text.ts';
 import { memberOf } from '../tables/documents.ts';
 

@@ -1,5 +1,5 @@
 import type { SinkLimits } from '../core/sink.ts';
-import { isRecord } from '../lib/is-record.ts';
+import { isRecord } from '../lib/parsed.ts';
 
 const VERBS = ['open', 'send', 'close'] as const;
 const COUNTS = ['batchCount', 'batchBytes', 'eventBytes', 'inFlight'] as const;

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { MillraceError, messageOf } from '../core/errors.ts';
 import type { LazySinkModule, SinkModule } from '../core/sink.ts';
 import { onBehalfOf } from '../lib/attribution.ts';
-import { isRecord } from '../lib/is-record.ts';
+import { isRecord } from '../lib/parsed.ts';
 import { OwnModule } from './own-module.ts';
 
 /** Options and module of each type, loaded on demand: a config loads no other type's code, and `check` loads no sink. */

@@ -14,8 +14,10 @@ const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf
 const LITERAL = /\b(?:code: |happened\(|differ\()'([a-z]+(?:_[a-z]+)*)'/g;
 const CONSTANT = /^(?:export )?const [A-Z_]+ = '([a-z]+(?:_[a-z]+)+)';$/gm;
 const UNION = /^export type (?:Difference|Reject)Code =([^;]+);/gm;
-const FAULTS = /^export type StorageFault =([^;]+);/gm;
+const FAULTS = /^export const WHAT_TO_DO = \{([^]+?)^\}/gm;
 const INVALID = /^export const INVALID = \{([^}]+)\}/gm;
+/** Of a table. */
+const KEY = /^ {2}([a-z_]+):/gm;
 const QUOTED = /'([a-z_]+)'/g;
 
 /** Of zod; of the service's client, which tells them in sentences; of a sender that went away. */
@@ -41,8 +43,8 @@ const found = sources.flatMap(({ name, text }) => {
     ...each(LITERAL),
     ...(ROOMS.test(name) ? each(CONSTANT) : []),
     ...each(UNION).flatMap((union) => each(QUOTED, union)),
-    ...each(FAULTS).flatMap((faults) => each(QUOTED, faults).map((fault) => `store_${fault}`)),
-    ...each(INVALID).flatMap((table) => each(/^ {2}([a-z_]+):/gm, table)),
+    ...each(FAULTS).flatMap((table) => each(KEY, table).map((fault) => `store_${fault}`)),
+    ...each(INVALID).flatMap((table) => each(KEY, table)),
   ];
 });
 

@@ -15,6 +15,13 @@ export async function startListening(server: Server, { port }: { readonly port: 
   return Promise.resolve(port);
 }
 
+export function closeNow(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}
+
 export function bracketed(host: string): string {
   return host;
 }

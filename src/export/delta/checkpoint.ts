@@ -2,7 +2,7 @@ import { parquetReadObjects } from 'hyparquet';
 import { parquetWriteBuffer, type SchemaElement } from 'hyparquet-writer';
 import { readWhole } from '../../core/objects.ts';
 import type { ObjectStore } from '../../core/storage.ts';
-import { isRecord } from '../../lib/is-record.ts';
+import { isRecord } from '../../lib/parsed.ts';
 import type { Action } from './actions.ts';
 import { checkpointName, type Snapshot } from './snapshot.ts';
 import { ELEMENTS } from '../parquet/footer.ts';

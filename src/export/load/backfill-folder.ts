@@ -1,9 +1,8 @@
 import { createHash, hash } from 'node:crypto';
 import { listArchive, type Places } from '../../archive/places.ts';
 import { MillraceError } from '../../core/errors.ts';
-import { isRecord } from '../../lib/is-record.ts';
 import { countLines, cutLines } from '../../lib/lines.ts';
-import { jsonIn } from '../../lib/parsed.ts';
+import { isRecord, jsonIn } from '../../lib/parsed.ts';
 import { BACKFILL as OUTCOMES } from '../../tables/database/ledger.ts';
 import type { Tables } from '../../tables/tables.ts';
 import { type Archive, type BackfillSource, onceEach, readArchiveFolder } from './archives.ts';

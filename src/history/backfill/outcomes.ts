@@ -3,7 +3,7 @@ import { resourcesIn, tablesIn, type BackfillPlan } from './plan.ts';
 import type { TaskResult } from './fetch-task.ts';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { isRecord } from '../../lib/is-record.ts';
+import { isRecord } from '../../lib/parsed.ts';
 import { ERASED_USER } from '../../core/erasure.ts';
 import { MillraceError } from '../../core/errors.ts';
 import { errorCode, readIfThere, readPlain } from '../../lib/durable.ts';

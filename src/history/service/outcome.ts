@@ -1,6 +1,5 @@
-import { isRecord } from '../../lib/is-record.ts';
 import { ServiceError, type ServiceErrorCode } from './errors.ts';
-import { jsonOrSame } from '../../lib/parsed.ts';
+import { isRecord, jsonOrSame } from '../../lib/parsed.ts';
 import { parseRetryAfter } from '../../lib/retry-after.ts';
 
 interface Headers {

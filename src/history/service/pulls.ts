@@ -1,4 +1,4 @@
-import { isRecord } from '../../lib/is-record.ts';
+import { isRecord } from '../../lib/parsed.ts';
 import type { CallOptions, ReadOptions } from './options.ts';
 import { text, uuid, wholeNumber } from './inputs.ts';
 import { Group, type CursorPage, type Open, type Unknown } from './shape.ts';

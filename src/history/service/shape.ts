@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { isRecord } from '../../lib/is-record.ts';
+import { isRecord } from '../../lib/parsed.ts';
 import type { Call, Transport } from './transport.ts';
 
 /** A value of an enum that may grow: an editor completes the known ones, and every string is valid. */

@@ -3,8 +3,7 @@ import type { Event, Handling, JournalEvent } from '../../core/event.ts';
 import type { InvalidReason } from '../../core/ingest.ts';
 import type { DeadLetter } from '../../core/journal.ts';
 import { formatTarget, type Target } from '../../core/route.ts';
-import { isRecord } from '../../lib/is-record.ts';
-import { jsonIn } from '../../lib/parsed.ts';
+import { isRecord, jsonIn } from '../../lib/parsed.ts';
 import type { Message } from '../../vendors/kafka/message.ts';
 import { emptyEvent, ERASED_HANDLING } from '../segments/records.ts';
 

@@ -5,7 +5,7 @@ import type { ReceiptFile, Receipts } from '../../core/proof.ts';
 import { ENTRY_BYTES, type LogHead } from '../../core/receipt.ts';
 import { checkSigned, signJson, type Signer } from '../../core/signature.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import { isRecord } from '../../lib/is-record.ts';
+import { isRecord } from '../../lib/parsed.ts';
 import { makeFolder, namesIn, OWNER_ONLY } from '../../lib/durable.ts';
 import { writeDurably } from '../../lib/new-file.ts';
 import { ProgressLog } from './progress.ts';

@@ -3,8 +3,7 @@ import type { Bytes } from '../../archive/place.ts';
 import type { Subject } from '../../core/erasure.ts';
 import { IdSearch } from './id-search.ts';
 import { canonicalId } from '../../core/named-ids.ts';
-import { isRecord } from '../../lib/is-record.ts';
-import { decodedOrSame, jsonIn } from '../../lib/parsed.ts';
+import { decodedOrSame, isRecord, jsonIn } from '../../lib/parsed.ts';
 import { checkSearchable } from './not-searched.ts';
 
 /** A body as base64 hides its ids: a line with one is always parsed. */

@@ -53,7 +53,7 @@ function refuseNewKey(place: ProofPlace): void {
   if (note === undefined) return;
   throw new MillraceError(
     'proof_unusable',
-    `${keyFile(place)} is not there, and ${note} was signed with it: put it back, or go on with a new key by adding the note's signed_by to proof.trust`,
+    `${keyFile(place)} is not there, and ${note} was signed with it: put it back, or have a new key made by adding the note's signed_by to proof.trust`,
   );
 }
 

@@ -1,4 +1,4 @@
-import { isRecord } from '../../lib/is-record.ts';
+import { isRecord } from '../../lib/parsed.ts';
 import { commitment } from '../../core/receipt.ts';
 import { sha256 } from './hashing.ts';
 

@@ -1,8 +1,7 @@
 import { createReadStream } from 'node:fs';
 import Database from 'better-sqlite3';
 import { parseHead, type RecordEnvelope } from '../../core/archive-record.ts';
-import { isRecord } from '../../lib/is-record.ts';
-import { jsonIn } from '../../lib/parsed.ts';
+import { isRecord, jsonIn } from '../../lib/parsed.ts';
 import { cutLines } from '../../lib/lines.ts';
 
 /** Event types that carry a meal whole, as `data`. */

@@ -5,7 +5,7 @@ import type { ConfigAround, SinkDescription, SinkFolder } from '../../core/sink.
 import { COMPRESSIONS } from '../../core/compression.ts';
 import { isStoreUrl, parsePlace } from '../../core/place.ts';
 import { detailOf } from '../../core/errors.ts';
-import { isRecord } from '../../lib/is-record.ts';
+import { isRecord } from '../../lib/parsed.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { bytes, choice, duration, NOT_EMPTY, optionalText } from '../../lib/fields.ts';
 import { parseMasterKey } from '../../privacy/seal/master-key.ts';

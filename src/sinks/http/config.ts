@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { splitSecrets } from '../../core/secrets.ts';
 import { detailOf, messageOf } from '../../core/errors.ts';
 import type { SinkDescription } from '../../core/sink.ts';
-import { isRecord } from '../../lib/is-record.ts';
+import { isRecord } from '../../lib/parsed.ts';
 import { bytes, choice, count, duration, optionalText, texts } from '../../lib/fields.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { parseStandardSecret, type StandardSecret } from '../../receive/verify/standard-secret.ts';

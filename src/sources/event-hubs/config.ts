@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { SourceDescription } from '../../core/source.ts';
-import { isRecord } from '../../lib/is-record.ts';
+import { isRecord } from '../../lib/parsed.ts';
 import { optionsOf } from '../../lib/parse-options.ts';
 import { choice, duration, NOT_EMPTY, text, optionalText } from '../../lib/fields.ts';
 import {

@@ -1,5 +1,5 @@
 import { messageOf } from '../../core/errors.ts';
-import { isRecord } from '../../lib/is-record.ts';
+import { isRecord } from '../../lib/parsed.ts';
 import { STOPPED_FAILURE, type Failure } from '../failure.ts';
 
 /** Milliseconds to wait after the service answered that it is busy. */
