@@ -56,8 +56,8 @@ millrace; with --follow the file is closed between rounds, so that others can re
 in free blocks of the file: to remove them, copy the database into a new file (ATTACH, COPY FROM DATABASE), or load the archive
 into a new file, and delete the old one.
 
-Exit codes: 0 done, 1 failed, 2 usage or in use by another load, 3 partly done: interrupted, or some records could not be read or
-made no row.`;
+Exit codes: 0 done, 1 failed, 2 usage or in use by another load, 3 partly done: interrupted, some records could not be read or
+made no row, or loaded files are missing.`;
 
 /** Bytes of records in one transaction. */
 const STEP_BYTES = 64 * 1024 * 1024;
@@ -180,8 +180,8 @@ function reporting(io: Io): Reporting {
   };
 }
 
-function isOk({ complete, rejects, problems }: LoadSummary): boolean {
-  return complete && rejects === 0 && problems === 0;
+function isOk({ complete, rejects, problems, missing }: LoadSummary): boolean {
+  return complete && rejects + problems + missing === 0;
 }
 
 const NO_ARCHIVE =
@@ -200,7 +200,7 @@ function report(summary: LoadSummary, target: Target, options: Options, io: Io, 
     ...some(replaced, 'files have changed or were removed: their old rows are gone'),
     ...some(duplicates, 'records of events that were there already'),
     ...some(vanished, 'rows removed: a later pull does not have them, or replaces them'),
-    ...some(missing, 'files of a manifest are missing: their rows stay'),
+    ...some(missing, 'loaded files are missing: their rows stay'),
     ...some(unfinished, 'unfinished files of a receiver: loaded when they are closed'),
     ...some(erased, 'records stay sealed: their users were erased'),
     ...some(problems, 'records or files could not be read'),

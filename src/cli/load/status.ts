@@ -60,7 +60,7 @@ function textOf({ tables, files, sinks, last_load, folders }: DatabaseState, { n
     ...folders.flatMap(({ folder, loaded, not_loaded, removed, missing, unfinished }) => [
       `${folder}: ${loaded} files loaded, ${not_loaded} not yet`,
       ...some(removed, 'files are gone: the next load removes their rows'),
-      ...some(missing, 'files of the manifest are missing: their rows stay'),
+      ...some(missing, 'loaded files are missing: their rows stay'),
       ...some(unfinished, 'unfinished files of a receiver'),
     ]),
   ].join('\n');

@@ -19,13 +19,13 @@ export interface LoadPlan {
   readonly gone: readonly number[];
   /** Files that are loaded already. */
   readonly before: number;
-  /** Files that a manifest lists and that are not there; their rows stay. */
+  /** Files that are not there and should be; their rows stay. */
   readonly missing: readonly string[];
 }
 
 /**
  * Compares archives with what was loaded of them. The rows of a file that an erasure removed are removed; the rows of a missing
- * file stay, because that is a fault of the archive.
+ * file, or of an emptied folder, stay, because that is a fault of the archive.
  * @param shape of the tables now
  * @param isRetry files of which rows were refused are loaded again
  */
@@ -41,7 +41,9 @@ export function planLoad(
   const gone: number[] = [];
   const missing: string[] = [];
   let before = 0;
-  for (const { id, files: present, missing: absent } of archives) {
+  for (const { id, path, files: present, missing: absent } of archives) {
+    // A folder without a manifest that has no file at all may be a disk that is not mounted.
+    const isAway = id === path && present.length === 0;
     const isKnown = ({ file }: Source): boolean => known.has(`${id} ${file}`);
     for (const source of present.flatMap((one) => inPieces(one, isKnown))) {
       const earlier = known.get(`${id} ${source.file}`) ?? [];
@@ -52,7 +54,7 @@ export function planLoad(
     }
     for (const { archive, file, load } of [...known.values()].flat()) {
       if (archive !== id) continue;
-      if (absent.has(file)) missing.push(file);
+      if (isAway || absent.has(file)) missing.push(file);
       else gone.push(load);
     }
   }

@@ -62,7 +62,7 @@ class LoadRun {
       onProblem(file, null, reason);
     }
     const plan = await this.#plan(archives, isFirstRound);
-    for (const file of plan.missing) onProblem(file, null, 'in the manifest, but missing: its rows stay');
+    for (const file of plan.missing) onProblem(file, null, 'missing: its rows stay');
     let done = await this.#work(plan);
     // Another file may have events of a load that was removed.
     while (done === 'again') done = await this.#work(await this.#plan(archives, false));

@@ -1,4 +1,4 @@
-import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { contractEvent } from '../../../src/sinks/contract-events.ts';
@@ -73,6 +73,22 @@ test('a file that the backfill has written and that is not there is an error wit
   writeFileSync(join(folder, '_backfill.ndjson'), '{"user_id":"user-1","status":"done"}\n{"user_id":"us');
   const { code, stderr } = await load(folder, inDuckDB(join(await temporaryFolder(), 'loaded.duckdb')));
   expect([code, stderr]).toEqual([1, expect.stringContaining('_backfill.ndjson, line 2: it is no outcome')]);
+});
+
+test('a folder that is empty now, as without its disk, takes no row away', async () => {
+  const database = inDuckDB(join(await temporaryFolder(), 'loaded.duckdb'));
+  const ofBackfill = await backfillOf([{ id: 'm-1' }, { id: 'm-2' }], [{ user_id: 'user-1' }]);
+  const unlisted = await archived([mealEvent(3)]);
+  rmSync(join(unlisted, '_manifest.jsonl'));
+  const counts = 'SELECT (SELECT count(*) FROM meals), (SELECT count(*) FROM _millrace_loads)';
+  expect((await load([ofBackfill, unlisted], database)).code).toBe(0);
+  const before = await database.sql(counts);
+  for (const folder of [ofBackfill, unlisted])
+    for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });
+  const { code, summary, stderr } = await load([ofBackfill, unlisted], database);
+  expect([code, summary]).toMatchObject([3, { missing: 2, replaced: 0 }]);
+  expect(stderr).toContain('_backfill.ndjson: missing: its rows stay');
+  expect(await database.sql(counts)).toEqual(before);
 });
 
 test('a file with fewer rows than the backfill has fetched is an error, and nothing is loaded or removed', async () => {
