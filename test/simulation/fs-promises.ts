@@ -22,8 +22,8 @@ class Handle {
     return this.#ask(() => statsOf(this.#node, options.bigint));
   }
 
-  readFile(encoding: BufferEncoding): Promise<string> {
-    return this.#ask(() => this.#file('read').data.toString(encoding));
+  readFile(): Promise<Buffer> {
+    return this.#ask(() => Buffer.from(this.#file('read').data));
   }
 
   read(into: Uint8Array, offset: number, length: number, position: number | null): Promise<unknown> {
