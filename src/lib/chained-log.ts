@@ -5,6 +5,7 @@ import { AppendFile } from './append-file.ts';
 import { makeFolder, namesIn, OWNER_ONLY, readIfThere } from './durable.ts';
 import { writeDurably } from './new-file.ts';
 import { lockInTurn } from './file-lock.ts';
+import { membersIn } from './parsed.ts';
 import { Serial } from './serial.ts';
 
 /** Number and hash of a line of the chain. */
@@ -87,13 +88,14 @@ export class ChainedLog {
     return all[all.length - keep - 1]?.upTo ?? null;
   }
 
-  /** @param task called with the current file and its last line */
+  /** @param task called with the current file and its last line; the head says which one a damaged line is */
   async #withFile<T>(task: (file: AppendFile, last: ChainTip | null) => Promise<T>): Promise<T> {
     const { folder, name } = this.#options;
     const { file } = await AppendFile.openLines(join(folder, `${name}.jsonl`), OWNER_ONLY);
     try {
       const line = await file.lineBefore(file.length);
-      return await task(file, file.length === 0 ? null : { n: numberOf(line), hash: hashLine(line) });
+      const { n = readTip(folder, name)?.n ?? 0 } = membersIn(line.toString()) as Partial<ChainTip>;
+      return await task(file, file.length === 0 ? null : { n, hash: hashLine(line) });
     } finally {
       await file.close();
     }
@@ -126,12 +128,4 @@ export function rotatedFiles(folder: string, name: string): { file: string; upTo
 export function readTip(folder: string, name: string): ChainTip | null {
   const text = readIfThere(join(folder, `${name}.head`));
   return text === null ? null : (JSON.parse(text) as ChainTip);
-}
-
-function numberOf(line: Buffer): number {
-  try {
-    return (JSON.parse(line.toString('utf8')) as { n: number }).n;
-  } catch {
-    return 0;
-  }
 }

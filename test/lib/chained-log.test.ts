@@ -118,6 +118,25 @@ test('it grows no further than its limits; the chain continues over files, and w
   expect(await problemsOf(folder)).toBe('');
 });
 
+test.each(['{}', 'what'])(
+  'a full file whose last line is damaged (%s) keeps its place and its lines',
+  async (last) => {
+    const limits = { maxBytes: 2000, keep: 2 };
+    const { folder, file, log } = await written(14, limits);
+    const before = (await verifyChain(folder, 'made-up')).lines;
+    const full = Math.max(0, limits.maxBytes - statSync(file).size);
+    const lines = [...linesOf(file).slice(0, -1), last.padEnd(full + 200)];
+    writeFileSync(file, `${lines.join('\n')}\n`);
+    await log.append([{ what: 'later' }]);
+    await log.append([{ what: 'later' }]);
+    const rotated = readdirSync(folder).filter((name) => /^made-up\.\d/.test(name));
+    expect(rotated.toSorted().at(-1)).toBe('made-up.000000000014.jsonl');
+    const { lines: after, problems } = await verifyChain(folder, 'made-up');
+    expect(after).toBeGreaterThanOrEqual(before);
+    expect(problems.length).toBeGreaterThan(0);
+  },
+);
+
 test('several writers of one log make one chain', async () => {
   const { folder, log } = await written(1);
   const other = new ChainedLog({ folder, name: 'made-up', ...LARGE });
