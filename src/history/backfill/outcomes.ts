@@ -1,7 +1,7 @@
 import type { Without } from './checkpoint.ts';
 import { resourcesIn, tablesIn, type BackfillPlan } from './plan.ts';
 import type { TaskResult } from './fetch-task.ts';
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isRecord } from '../../lib/parsed.ts';
 import { ERASED_USER } from '../../core/erasure.ts';
@@ -74,15 +74,14 @@ export interface Fetches {
  * say whose rows they have
  */
 export function refuseLoss(output: string, fetches: Fetches): void {
-  const outcomes = outcomesIn(output);
-  const rows = filesOf(fetches.plan).map(({ name }) => join(output, `${name}.ndjson`));
-  const unknown = outcomes === null ? rows.find((path) => existsSync(path)) : undefined;
+  const outcomes = outcomesIn(output) ?? [];
+  const unknown = outcomes.length === 0 ? fileWithRows(output, filesOf(fetches.plan)) : undefined;
   if (unknown !== undefined)
     throw new MillraceError(
       'usage',
-      `${unknown} is there, and ${OUTCOMES}, which says whose rows it has, is not: put it back, use another --out, or --replace`,
+      `${unknown} has rows, and ${OUTCOMES}, which says whose they are, is gone or empty: put it back, use another --out, or --replace`,
     );
-  const lost = lossIn(outcomes ?? [], fetches);
+  const lost = lossIn(outcomes, fetches);
   if (lost === null) return;
   throw new MillraceError(
     'usage',
@@ -93,7 +92,9 @@ export function refuseLoss(output: string, fetches: Fetches): void {
 
 /** @throws MillraceError rows_missing when a file of a finished backfill is missing, or has fewer rows than its outcomes say */
 export async function checkFiles(output: string, outcomes: readonly Outcome[]): Promise<void> {
-  if (!existsSync(join(output, PULLS))) throw missing(join(output, PULLS), 'is not there');
+  const pulls = statSync(join(output, PULLS), { throwIfNoEntry: false });
+  if (pulls === undefined) throw missing(join(output, PULLS), 'is not there');
+  if (outcomes.length === 0 && pulls.size > 0) throw missing(join(output, OUTCOMES), 'is empty');
   const wanted = new Map<string, number>();
   for (const { rows } of outcomes)
     for (const [column, count] of Object.entries(rows)) wanted.set(column, (wanted.get(column) ?? 0) + count);
@@ -103,6 +104,12 @@ export async function checkFiles(output: string, outcomes: readonly Outcome[]): 
     for await (const bytes of readIfAny(path)) lines += countLines(bytes);
     if (lines < count) throw missing(path, `has ${lines} rows, and ${count} by ${OUTCOMES}`);
   }
+}
+
+function fileWithRows(output: string, files: readonly { readonly name: string }[]): string | undefined {
+  return files
+    .map(({ name }) => join(output, `${name}.ndjson`))
+    .find((path) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0);
 }
 
 function missing(path: string, has: string): MillraceError {

@@ -53,6 +53,7 @@ test('a finished backfill of which something is gone is neither complete nor a f
     ['meals.ndjson', () => null, 'has 0 rows'],
     ['meal_items.ndjson', (text) => text.slice(0, -100), 'has '],
     ['_pulls.ndjson', () => null, 'is not there'],
+    ['_backfill.ndjson', () => '', 'is empty'],
   ];
   for (const [file, keep, says] of damage) {
     const [path, whole] = [join(out, file), readFileSync(join(out, file), 'utf8')];
@@ -63,6 +64,8 @@ test('a finished backfill of which something is gone is neither complete nor a f
     writeFileSync(path, whole);
   }
   // Its rows of a user who fails now would be lost: which these are is not known.
+  writeFileSync(join(out, '_backfill.ndjson'), '');
+  expect(await said()).toEqual([2, expect.stringContaining('put it back')]);
   rmSync(join(out, '_backfill.ndjson'));
   const meals = readFileSync(join(out, 'meals.ndjson'));
   for (const args of [[], ['--resume']])
