@@ -54,6 +54,10 @@ export async function* readStore(
       step.problem(where, 'the record is damaged');
       return step.reach(summary.key);
     }
+    if (summary.gone === undefined && summary.body_base64 === undefined) {
+      step.problem(where, 'the receiver has not given its body');
+      return step.reach(summary.key);
+    }
     const event = eventOf(summary);
     const facts = deadLetterFacts(summary);
     const { refusedBy } = facts;
