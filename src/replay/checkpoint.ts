@@ -1,11 +1,13 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { folderError, MillraceError } from '../core/errors.ts';
 import { AppendFile } from '../lib/append-file.ts';
 import { cutLines } from '../lib/lines.ts';
 import { FolderRefused } from '../lib/folder-refused.ts';
 import { fillNew, NewFile } from '../lib/new-file.ts';
+import { isRecord, jsonIn } from '../lib/parsed.ts';
 import { continuesRun, readState, WorkFolder, writeState } from '../lib/work-folder.ts';
 import type { Counts } from './counts.ts';
 import type { Position } from './tracker.ts';
@@ -101,19 +103,21 @@ export class Checkpoint {
 
   /**
    * The units from index `first` on; none of a replay that was done and is being removed.
-   * @throws MillraceError file_unusable when the list has fewer than the plan says
+   * @throws MillraceError file_unusable when the list is damaged, or has fewer than the plan says
    */
   async *units(first: number): AsyncGenerator<Unit> {
     if (this.before?.done === true) return;
     const path = join(this.folder, UNITS);
-    let listed = 0;
-    for await (const lines of cutLines(createReadStream(path)))
-      for (const { number, bytes, ended } of lines) {
-        if (!ended || bytes === null) continue;
-        listed = number;
-        if (number > first) yield JSON.parse(bytes.toString()) as Unit;
-      }
     const { units } = this.plan;
+    let listed = 0;
+    const chunks = existsSync(path) ? createReadStream(path) : Readable.from([]);
+    for await (const lines of cutLines(chunks as AsyncIterable<Buffer>))
+      for (const { number, bytes, ended } of lines) {
+        const unit = ended && bytes !== null ? jsonIn(bytes.toString()) : null;
+        if (!isRecord(unit)) continue;
+        listed += 1;
+        if (number > first) yield unit as unknown as Unit;
+      }
     if (listed !== units)
       throw new MillraceError(
         'file_unusable',

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Checkpoint } from '../../src/replay/checkpoint.ts';
@@ -78,8 +78,10 @@ test('a list of inputs that lacks some is an error, not the end of the replay', 
   expect(await resumed()).toEqual(units.slice(1));
   const file = join(folder, 'units.ndjson');
   const whole = readFileSync(file, 'utf8');
-  for (const length of [whole.length - 1, whole.lastIndexOf('{')]) {
-    truncateSync(file, length);
+  const damaged = [whole.slice(0, -1), whole.slice(0, whole.lastIndexOf('{')), whole.replace('{', '?'), null];
+  for (const text of damaged) {
+    if (text === null) rmSync(file);
+    else writeFileSync(file, text);
     await expect(resumed()).rejects.toMatchObject({ code: 'file_unusable' });
   }
 });
