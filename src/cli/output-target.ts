@@ -29,6 +29,8 @@ export interface OutputTarget {
   /** Equal for command lines that make the same files; null for --resume. */
   readonly asks: string | null;
   readonly signal: AbortSignal;
+  /** Notes for erasures where tables will be, once the folder is there and before a table is. */
+  readonly note: () => Promise<void>;
 }
 
 /** Summary of a command with the paths of its files. */
@@ -68,9 +70,11 @@ interface CompleteFiles<T> {
  */
 export async function makeOutput<T extends Made>(target: OutputTarget, make: Make<T>): Promise<T> {
   const { out, work = workFolderFor(out), storage } = target;
-  if (!isStoreUrl(out)) return owningFolder(out, () => make(out, () => Promise.resolve()));
+  const noted = (folder: string, run: () => Promise<T>): Promise<T> =>
+    owningFolder(folder, () => target.note().then(run));
+  if (!isStoreUrl(out)) return noted(out, () => make(out, () => Promise.resolve()));
   return withStore(out, storage, (store) =>
-    owningFolder(work, () => makeAndPut({ ...target, store, folder: work }, make)),
+    noted(work, () => makeAndPut({ ...target, store, folder: work }, make)),
   );
 }
 
@@ -190,7 +194,10 @@ async function put<T extends Made>(
   return { ...summary, files: files.map(({ file }) => `${out}/${file}`) };
 }
 
-/** Tells erasures where a command is about to write tables. Without a config there are no erasures. */
+/**
+ * Tells erasures where a command is about to write tables. They wait for a noted folder that is not there, so it is made before.
+ * Without a config there are no erasures.
+ */
 export async function noteOutput(
   io: Io,
   config: string | undefined,

@@ -96,8 +96,8 @@ export function pullCommand(io: Io): Command {
           kind: `pull-${known}`,
           asks: JSON.stringify(query),
           signal: io.signal,
+          note: () => noteOutput(io, options.config, out, work),
         };
-        await noteOutput(io, options.config, out, work);
         return makeOutput(target, (output) => pullReference(service, resource, { ...pull, output }));
       });
       for (const field of summary.unknown_fields)

@@ -224,7 +224,7 @@ export const CONFIG = section({
     ),
     grace: duration('7d', 'Time between a request and its erasure; until then it can be cancelled.'),
     folders: texts(
-      'Further folders to erase from, such as exports, or URLs of object stores. The journal, the folders of files and follow-up sinks, archives that sinks of earlier configs and replays have written, and what `backfill`, `pull` and `reconcile --fill` have written with this config are always searched; folders of follow-up sinks that are not in the config any more are not.',
+      'Further folders to erase from, such as exports, or URLs of object stores. The journal, the folders of files and follow-up sinks, archives that sinks of earlier configs and replays have written, and what `backfill`, `pull` and `reconcile --fill` have written with this config are always searched; a folder listed here that is missing is waited for; folders of follow-up sinks that are not in the config any more are not.',
     ),
   }),
   proof: section({

@@ -12,7 +12,7 @@ import { type Act, type Character, characterOf } from './character.ts';
 import { post } from './client.ts';
 import { ALL_SINKS, configOf, CONFIGS, sinksOf } from './configs.ts';
 import { simulateGlobals, START } from './globals.ts';
-import { judge, type Sent } from './judge.ts';
+import { judge, type Sent, SINKS } from './judge.ts';
 import { LAKE } from './lake.ts';
 import { Life } from './scheduler.ts';
 import { enter, World } from './world.ts';
@@ -67,6 +67,8 @@ export async function runHistory(seed: number, length?: number): Promise<Outcome
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(`${folder}/journal`, { recursive: true });
   world.disk.prepare(`${folder}/journal`);
+  // Listed in erasure.folders by every config, which waits for a folder that is not there.
+  for (const sink of SINKS) world.disk.prepare(`${folder}/${sink}`);
   enter(world);
   const character = characterOf(seed);
   const history = new History(world, folder, character);

@@ -111,14 +111,14 @@ async function backfill(io: Io, options: BackfillFlags, service: ServiceClient):
       : JSON.stringify([user, usersFile, allUsers, provider, since, until, window, ...others]);
   const storage = storageOf(options, io, [out]);
   const kind = options.triggerOnly === true ? 'trigger' : 'backfill';
-  const target = { out, work, storage, kind, asks, signal: io.signal };
+  const noted = (): Promise<void> => noteOutput(io, options.config, out, work);
+  const target = { out, work, storage, kind, asks, signal: io.signal, note: noted };
   if (resume === true && kind === 'backfill' && (await isComplete(options, target))) {
     if (!isStoreUrl(out)) await removeLeft(out);
     return note(io, `${out} is complete: there is nothing to resume`);
   }
   let report = null as ActivityReport | null;
   try {
-    await noteOutput(io, options.config, out, work);
     const summary = await makeOutput<BackfillSummary | PulledSummary>(target, async (folder, onWritten) => {
       const plan = await planOf(io, { ...options, out: folder }, service);
       const begins = resume === true ? Checkpoint.planOf(folder) === null : !Checkpoint.isUnfinished(folder);

@@ -9,7 +9,6 @@ import { isStoreUrl } from '../../core/place.ts';
 import type { NotedArchive } from '../../core/proof.ts';
 import { realPath } from '../../lib/real-path.ts';
 import type { StorageSettings } from '../../storage/fields.ts';
-import { mayBeThere } from './outputs.ts';
 
 /** A noted archive, or a spool of one, that is in none of the places of a config. */
 export interface EarlierPlace {
@@ -30,6 +29,11 @@ export function earlierPlaces(noted: readonly NotedArchive[], places: Iterable<s
   return noted.flatMap((archive) =>
     [archive.place, ...archive.spools].flatMap((path) => (isAmong(path) ? [] : [{ path, archive }])),
   );
+}
+
+/** Whether a place is there; true for a store, which is not asked. */
+function mayBeThere(place: string): boolean {
+  return isStoreUrl(place) || existsSync(place);
 }
 
 /** Why a noted place counts as missing, and what to do; null when it is there, or in a store. Without its mount a folder can be empty. */

@@ -33,6 +33,8 @@ export interface FolderOptions {
   readonly proof?: OpenProof;
   /** Why files that were written here are missing; null when they are there. */
   readonly missing?: (() => Error | null) | undefined;
+  /** How the user says that the folder was deleted permanently; null for a folder that need not be there. */
+  readonly remedy?: string | null;
 }
 
 /** Opens a folder of this machine, with the archives in it. */
@@ -44,7 +46,11 @@ export function openFolder(options: FolderOptions): OpenPlace {
       if (errorCode(error) !== 'ENOENT') throw error;
       return null;
     });
-    if (root === null) return null;
+    if (root === null) {
+      const { path, remedy = null } = options;
+      if (remedy !== null && missing === null) place.leaveFailed('', isGone(path, remedy));
+      return null;
+    }
     try {
       return await opened(place, root, options, await takeFolder(root));
     } catch (error) {
@@ -53,6 +59,12 @@ export function openFolder(options: FolderOptions): OpenPlace {
       return null;
     }
   };
+}
+
+function isGone(path: string, remedy: string): Error {
+  return new Error(
+    `${path} is not there: bring it back (is its disk mounted?), or ${remedy} if it was deleted permanently`,
+  );
 }
 
 /**

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { MillraceError } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
@@ -26,9 +25,13 @@ export async function noteOutputs(folder: string, places: readonly string[]): Pr
   }
 }
 
-/** Noted places that are still there. @throws MillraceError erasure_unreadable */
-export function outputsOf(folder: string): string[] {
-  return notedIn(join(folder, OUTPUTS)).filter(mayBeThere);
+/**
+ * Noted places, there or not.
+ * @throws MillraceError erasure_unreadable
+ */
+export function outputsOf(folder: string): { readonly places: readonly string[]; readonly remedy: string } {
+  const file = join(folder, OUTPUTS);
+  return { places: notedIn(file), remedy: `remove its line from ${file}` };
 }
 
 function notedIn(file: string): string[] {
@@ -37,9 +40,4 @@ function notedIn(file: string): string[] {
       throw new MillraceError('erasure_unreadable', `${file}: a line does not say which place it notes`);
     return place;
   });
-}
-
-/** Whether a place is there; true for a store, which is not asked. */
-export function mayBeThere(place: string): boolean {
-  return isStoreUrl(place) || existsSync(place);
 }

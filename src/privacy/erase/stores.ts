@@ -158,6 +158,8 @@ interface SearchedPlace {
   isArchive: boolean;
   /** True for an archive that no sink of this config writes. */
   isEarlier: boolean;
+  /** How the user says that it was deleted permanently; null for one that need not be there. */
+  remedy: string | null;
 }
 
 /** The absolute path of a folder, or the URL of a store: the same for the same place. */
@@ -172,7 +174,13 @@ function searchedPlaces(
 ): ReadonlyMap<string, SearchedPlace> {
   const places = new Map<string, SearchedPlace>();
   const placeAt = (name: string): SearchedPlace =>
-    getOrMake(places, keyOf(name), () => ({ name, sinks: [], isArchive: false, isEarlier: false }));
+    getOrMake(places, keyOf(name), () => ({
+      name,
+      sinks: [],
+      isArchive: false,
+      isEarlier: false,
+      remedy: null,
+    }));
   for (const [name, { description }] of Object.entries(sinks)) {
     const { archive, folders = [] } = description;
     for (const { path, erase } of folders) if (erase) placeAt(path).sinks.push(name);
@@ -181,8 +189,10 @@ function searchedPlaces(
     place.sinks.push(name);
     place.isArchive = true;
   }
-  const left = [...leftSpools({ sinks, journal }), ...leftReplays({ journal })];
-  for (const path of [...left, ...erasure.folders, ...outputsOf(erasure.path)]) placeAt(path);
+  for (const path of [...leftSpools({ sinks, journal }), ...leftReplays({ journal })]) placeAt(path);
+  for (const path of erasure.folders) placeAt(path).remedy = 'take it out of erasure.folders';
+  const outputs = outputsOf(erasure.path);
+  for (const path of outputs.places) placeAt(path).remedy ??= outputs.remedy;
   for (const { path, archive } of earlierPlaces(noted, places.keys())) {
     const place = placeAt(path);
     place.isArchive = isStoreUrl(path);
@@ -207,7 +217,7 @@ function folderStores(
   );
   // A place inside another is searched by itself; the journal's files only by the process that has its lock.
   const exclude = [resolve(journal.path), resolve(erasure.path), ...places.keys()];
-  return Array.from(places, ([path, { name, sinks, isArchive, isEarlier }]) => {
+  return Array.from(places, ([path, { name, sinks, isArchive, isEarlier, remedy }]) => {
     const settle = async (holds: (file: string) => Promise<boolean>): Promise<void> => {
       for (const sink of sinks) await settleSink?.(sink, holds);
     };
@@ -226,6 +236,7 @@ function folderStores(
           path,
           exclude: exclude.filter((other) => other !== path),
           missing: missing.get(realOf(path)),
+          remedy,
           log,
           proof,
         });

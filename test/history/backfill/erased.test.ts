@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ErasureResult } from '../../../src/core/erasure.ts';
@@ -30,9 +30,13 @@ test('an erasure finds a user in what backfill, pull and reconcile have written,
   await run('pull', 'users', '--all-users', '--out', out('reference'));
   const [user = '', other = ''] = service.state.users.list(service.teamId).map(({ id }) => id);
   await run('reconcile', '--service', '--user', user, '--user', other, ...RANGE, '--fill', out('missing'));
-  // What was written long ago, and removed since, is in the way of nothing.
-  await run('backfill', '--all-users', '--out', join(folder, 'gone'), ...RANGE);
-  rmSync(join(folder, 'gone'), { recursive: true });
+  // Refused before it makes its folder: nothing waits for that.
+  const never = ['--out', join(config, 'never'), '--config', config];
+  for (const args of [
+    ['backfill', '--all-users', ...RANGE],
+    ['pull', 'users', '--all-users'],
+  ])
+    expect(await millrace([...args, ...never], { env: environment(service) })).toMatchObject({ code: 1 });
   const bytes = (): string =>
     ['history', 'reference', 'missing']
       .flatMap((name) => filesIn(out(name)))

@@ -1,9 +1,10 @@
 import { hash } from 'node:crypto';
-import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { eraseCommand } from '../../../src/cli/erase/command.ts';
 import { tryLock } from '../../../src/lib/file-lock.ts';
+import { noteOutputs } from '../../../src/privacy/erase/outputs.ts';
 import { run } from '../../cli/run.ts';
 import { batchOf, writeFiles } from '../../support/archives.ts';
 import { temporaryFolder } from '../../support/folders.ts';
@@ -48,6 +49,28 @@ test('a request that is taken back leaves journal, archive and tables as they we
   const gone = await erase([userId(1), '--now', '--json']);
   expect(JSON.parse(gone.stdout)).toMatchObject({ receipts: [{ records_removed: 3 + 1 + 1 }], left: [] });
   expect(find([folder], [userId(1)])).toEqual([]);
+});
+
+test.each([
+  ['a folder of the config', true, /take it out of erasure\.folders/],
+  ['an output that a command has noted', false, /remove its line from \S+outputs\.jsonl/],
+])('%s whose disk is away is waited for, and searched when it is back', async (_, isListed, remedy) => {
+  const { folder, erase } = await configured((root) => ({
+    erasure: { path: join(root, 'erasure'), folders: isListed ? [join(root, 'disk', 'out')] : [] },
+  }));
+  const out = join(folder, 'disk', 'out');
+  mkdirSync(out, { recursive: true });
+  writeFileSync(join(out, 'meals.ndjson'), `{"user_id":"${userId(1)}"}\n`);
+  if (!isListed) await noteOutputs(join(folder, 'erasure'), [out]);
+  renameSync(join(folder, 'disk'), join(folder, 'away'));
+  const waiting = await erase([userId(1), '--now', '--json']);
+  const reason = expect.stringMatching(remedy) as string;
+  expect(waiting.exit).toBe(3);
+  expect(JSON.parse(waiting.stdout)).toMatchObject({ receipts: [], left: [{ store: out, reason }] });
+  renameSync(join(folder, 'away'), join(folder, 'disk'));
+  const done = await erase(['--run', '--json']);
+  expect(JSON.parse(done.stdout)).toMatchObject({ receipts: [{ records_removed: 1 }], left: [] });
+  expect(find([out], [userId(1)])).toEqual([]);
 });
 
 test('a folder that another process is at is refused, and said to be', async () => {
