@@ -21,9 +21,9 @@ Examples:
 
 Removes a user from the journal, quarantine, dead letters, archives, kept events, tables, spools and the state of replays, also
 where sinks and replays of earlier configs wrote (noted in erasure.path/heads) and where backfill, pull and reconcile --fill wrote
-with this config (noted in outputs.jsonl in erasure.path). List other folders to search in erasure.folders. What is noted or listed
-and is missing is waited for: delete its note or line, or take it out of erasure.folders, if it was deleted permanently. Later events
-of the user are dropped.
+with this config (noted in outputs.jsonl in erasure.path). List other folders to search in erasure.folders. An archive or a listed
+folder that is missing is waited for: delete its note, or take it out of erasure.folders, if it was deleted permanently. An output
+that is missing is named on the receipt until its line is removed. Later events of the user are dropped.
 
 A request is due after erasure.grace (7d). Until then --cancel leaves everything unchanged; after the erasure it only accepts new
 events of the user. A running receiver runs due erasures itself. The receipt lists files, counts and hashes, without the id.

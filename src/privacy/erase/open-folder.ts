@@ -33,8 +33,15 @@ export interface FolderOptions {
   readonly proof?: OpenProof;
   /** Why files that were written here are missing; null when they are there. */
   readonly missing?: (() => Error | null) | undefined;
-  /** How the user says that the folder was deleted permanently; null for a folder that need not be there. */
-  readonly remedy?: string | null;
+  /** What to do when the folder is not there; null for one that need not be. */
+  readonly whenGone?: WhenGone | null;
+}
+
+export interface WhenGone {
+  /** How the user says that the folder was deleted permanently. */
+  readonly remedy: string;
+  /** Whether requests wait for it; otherwise their receipts name it. */
+  readonly waits: boolean;
 }
 
 /** Opens a folder of this machine, with the archives in it. */
@@ -47,8 +54,11 @@ export function openFolder(options: FolderOptions): OpenPlace {
       return null;
     });
     if (root === null) {
-      const { path, remedy = null } = options;
-      if (remedy !== null && missing === null) place.leaveFailed('', isGone(path, remedy));
+      const { path, whenGone = null } = options;
+      if (whenGone === null || missing !== null) return null;
+      const error = isGone(path, whenGone.remedy);
+      if (whenGone.waits) place.leaveFailed('', error);
+      else place.leave(path, [], error.message);
       return null;
     }
     try {

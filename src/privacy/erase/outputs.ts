@@ -4,6 +4,7 @@ import { isStoreUrl } from '../../core/place.ts';
 import { makeFolder } from '../../lib/durable.ts';
 import { appendJsonLine } from '../../lib/json-lines.ts';
 import { erasureLines } from './erased-list.ts';
+import type { WhenGone } from './open-folder.ts';
 
 /** In the erasure folder. A line can be removed by hand when its place is gone. */
 const OUTPUTS = 'outputs.jsonl';
@@ -29,9 +30,13 @@ export async function noteOutputs(folder: string, places: readonly string[]): Pr
  * Noted places, there or not.
  * @throws MillraceError erasure_unreadable
  */
-export function outputsOf(folder: string): { readonly places: readonly string[]; readonly remedy: string } {
+export function outputsOf(folder: string): {
+  readonly places: readonly string[];
+  readonly whenGone: WhenGone;
+} {
   const file = join(folder, OUTPUTS);
-  return { places: notedIn(file), remedy: `remove its line from ${file}` };
+  // A command's output is often deleted on purpose: no request waits for it.
+  return { places: notedIn(file), whenGone: { remedy: `remove its line from ${file}`, waits: false } };
 }
 
 function notedIn(file: string): string[] {

@@ -15,7 +15,7 @@ import type { StorageSettings } from '../../storage/fields.ts';
 import { openStore } from '../../storage/open.ts';
 import { earlierPlaces, missingPlace, realOf, unreadNotes, withoutKeys } from './earlier-archives.ts';
 import type { EnvelopeFields } from './file-kinds.ts';
-import { openFolder } from './open-folder.ts';
+import { openFolder, type WhenGone } from './open-folder.ts';
 import { leftReplays, leftSpools, type Spooling } from './left-spools.ts';
 import { LocalErasures, type LocalErasuresOptions } from './local-erasures.ts';
 import { outputsOf } from './outputs.ts';
@@ -158,8 +158,7 @@ interface SearchedPlace {
   isArchive: boolean;
   /** True for an archive that no sink of this config writes. */
   isEarlier: boolean;
-  /** How the user says that it was deleted permanently; null for one that need not be there. */
-  remedy: string | null;
+  whenGone: WhenGone | null;
 }
 
 /** The absolute path of a folder, or the URL of a store: the same for the same place. */
@@ -179,7 +178,7 @@ function searchedPlaces(
       sinks: [],
       isArchive: false,
       isEarlier: false,
-      remedy: null,
+      whenGone: null,
     }));
   for (const [name, { description }] of Object.entries(sinks)) {
     const { archive, folders = [] } = description;
@@ -190,9 +189,10 @@ function searchedPlaces(
     place.isArchive = true;
   }
   for (const path of [...leftSpools({ sinks, journal }), ...leftReplays({ journal })]) placeAt(path);
-  for (const path of erasure.folders) placeAt(path).remedy = 'take it out of erasure.folders';
+  for (const path of erasure.folders)
+    placeAt(path).whenGone = { remedy: 'take it out of erasure.folders', waits: true };
   const outputs = outputsOf(erasure.path);
-  for (const path of outputs.places) placeAt(path).remedy ??= outputs.remedy;
+  for (const path of outputs.places) placeAt(path).whenGone ??= outputs.whenGone;
   for (const { path, archive } of earlierPlaces(noted, places.keys())) {
     const place = placeAt(path);
     place.isArchive = isStoreUrl(path);
@@ -217,7 +217,7 @@ function folderStores(
   );
   // A place inside another is searched by itself; the journal's files only by the process that has its lock.
   const exclude = [resolve(journal.path), resolve(erasure.path), ...places.keys()];
-  return Array.from(places, ([path, { name, sinks, isArchive, isEarlier, remedy }]) => {
+  return Array.from(places, ([path, { name, sinks, isArchive, isEarlier, whenGone }]) => {
     const settle = async (holds: (file: string) => Promise<boolean>): Promise<void> => {
       for (const sink of sinks) await settleSink?.(sink, holds);
     };
@@ -236,7 +236,7 @@ function folderStores(
           path,
           exclude: exclude.filter((other) => other !== path),
           missing: missing.get(realOf(path)),
-          remedy,
+          whenGone,
           log,
           proof,
         });
