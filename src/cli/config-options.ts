@@ -1,4 +1,5 @@
 import type { LoadedConfig, ResolvedConfig, Config } from '../config/config.ts';
+import { NoConfig } from '../config/file.ts';
 import { loadConfig, resolveConfig, salvageConfig } from '../config/load.ts';
 import { unknownPrefixes } from '../config/routes.ts';
 import { MillraceError } from '../core/errors.ts';
@@ -25,13 +26,12 @@ export function configOf({ config: file }: ConfigFlags, io: Io): LoadedConfig {
   return loadConfig({ file, env: io.env, lenient: true });
 }
 
-/** The same; null when --config is not given and there is no usual config. */
+/** The same; null when none is named and there is none at the usual place. @throws as configOf */
 export function configIfAny(flags: ConfigFlags, io: Io, read = configOf): LoadedConfig | null {
   try {
     return read(flags, io);
   } catch (error) {
-    const isMissing = error instanceof MillraceError && error.code === 'config_missing';
-    if (flags.config === undefined && isMissing) return null;
+    if (error instanceof NoConfig) return null;
     throw error;
   }
 }
@@ -94,7 +94,7 @@ export function runningConfigOf(flags: ConfigFlags, io: Io, isQuiet = false): Lo
   }
 }
 
-/** The same; null when --config is not given and there is none. */
+/** The same; null when none is named and there is none. @throws as configOf */
 export function receiverConfigIfAny(flags: ConfigFlags, io: Io, isQuiet = false): LoadedConfig | null {
   if (flags.config !== undefined || (io.env['MILLRACE_CONFIG'] ?? '') !== '')
     return runningConfigOf(flags, io, isQuiet);

@@ -1,11 +1,9 @@
-import { readFileSync } from 'node:fs';
+import { NoConfig, readText } from '../config/file.ts';
 import { messageOf } from '../core/errors.ts';
 import { TABLES, type Tables, tablesWith } from '../tables/tables.ts';
 import type { ConfigFlags } from './config-options.ts';
 import { type Io, usageError } from './io.ts';
 import { type OptionsOf, readBy, repeated, type Spec, special } from './options.ts';
-
-const DEFAULT_CONFIG = 'config/millrace.yaml';
 
 /** For commands that use tables of definition files. */
 export const TABLES_OPTION = {
@@ -74,7 +72,7 @@ export function madeOfEvents(tables: Tables): string[] {
 
 /**
  * The built-in tables, and those of definition files in the options and the config.
- * @throws MillraceError tables_invalid, config_invalid
+ * @throws MillraceError tables_invalid, config_invalid, config_missing
  */
 export async function tablesOf(flags: TablesFlags, io: Io): Promise<Tables> {
   return tablesWith([...(await filesOfConfig(flags, io)), ...flags.tables]);
@@ -82,16 +80,16 @@ export async function tablesOf(flags: TablesFlags, io: Io): Promise<Tables> {
 
 /** Reads the usual config only when it mentions `tables`: other commands start faster, and its errors do not matter. */
 async function filesOfConfig({ config: file }: TablesFlags, io: Io): Promise<readonly string[]> {
-  const named = file ?? (io.env['MILLRACE_CONFIG'] || DEFAULT_CONFIG);
-  if (file === undefined && !mentionsTables(named)) return [];
+  if (file === undefined && !mentionsTables(io)) return [];
   const { configOf } = await import('./config-options.ts');
-  return configOf({ config: named }, io).config.tables;
+  return configOf({ config: file }, io).config.tables;
 }
 
-function mentionsTables(file: string): boolean {
+function mentionsTables({ env }: Io): boolean {
   try {
-    return /\btables\b["']?\s*:/.test(readFileSync(file, 'utf8'));
-  } catch {
-    return false;
+    return /\btables\b["']?\s*:/.test(readText({ env }));
+  } catch (error) {
+    if (error instanceof NoConfig) return false;
+    throw error;
   }
 }

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { actAsOwnerOf } from '../core/act-as-owner.ts';
-import { messageOf, MillraceError } from '../core/errors.ts';
 import { nearest } from '../lib/nearest.ts';
 import { readYamlLoosely } from '../lib/yaml.ts';
 import type { Config, DescribedConfig, LoadedConfig, ResolvedConfig } from './config.ts';
+import { type FileOptions, fileOf, readText } from './file.ts';
 import { warnOfNewArchives } from './folders.ts';
 import { insteadOfVariable } from './issues.ts';
 import { configKeys } from './keys.ts';
@@ -18,12 +18,7 @@ import { checkModules, checkPlainKeys, checkRules } from './rules.ts';
 import { eachSecret } from './secrets.ts';
 import { substitute, without } from './substitute.ts';
 
-const DEFAULT_FILE = 'config/millrace.yaml';
-
-export interface LoadOptions {
-  /** Path of the file; else MILLRACE_CONFIG, else config/millrace.yaml. */
-  readonly file?: string | undefined;
-  readonly env: Environment;
+export interface LoadOptions extends FileOptions {
   /**
    * For commands that only read: an unresolved `${…}` is a warning instead of an error. A setting or secret is left out
    * then; sinks, sources and routes keep the text.
@@ -41,7 +36,7 @@ type TextOptions = LoadOptions & { readonly file: string };
  */
 export function loadConfig(options: LoadOptions): LoadedConfig {
   const file = fileOf(options);
-  return parseConfig(readText(file, options), { ...options, file });
+  return parseConfig(readOwned(options), { ...options, file });
 }
 
 /**
@@ -52,7 +47,7 @@ export function salvageConfig(options: LoadOptions): readonly LoadedConfig[] {
   const file = fileOf(options);
   let read: unknown = {};
   try {
-    read = readYamlLoosely(readText(file, options));
+    read = readYamlLoosely(readOwned(options));
   } catch {
     // Not there.
   }
@@ -75,7 +70,7 @@ export function parseConfig(text: string, options: TextOptions): LoadedConfig {
  */
 export async function resolveConfig(options: LoadOptions): Promise<ResolvedConfig> {
   const file = fileOf(options);
-  return resolveText(readText(file, options), { ...options, file });
+  return resolveText(readOwned(options), { ...options, file });
 }
 
 /** Like `resolveConfig`, for a text. @param modules for tests */
@@ -119,21 +114,9 @@ interface Draft {
   readonly lenient: boolean;
 }
 
-function fileOf({ file, env }: LoadOptions): string {
-  return file ?? (env['MILLRACE_CONFIG'] || DEFAULT_FILE);
-}
-
-function readText(file: string, { file: asked, env }: LoadOptions): string {
-  actAsOwnerOf(file);
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    const isNamed = asked !== undefined || Boolean(env['MILLRACE_CONFIG']);
-    const advice = isNamed
-      ? ''
-      : '; make one with `millrace init`, or name yours with --config FILE or MILLRACE_CONFIG';
-    throw new MillraceError('config_missing', `${file}: ${messageOf(error)}${advice}`, { cause: error });
-  }
+function readOwned(options: LoadOptions): string {
+  actAsOwnerOf(fileOf(options));
+  return readText(options);
 }
 
 /** Sections that keep an unresolved placeholder: modules check their own options, and routes only have names. */

@@ -1,5 +1,7 @@
-import { rmSync, writeFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/folders.ts';
 import { millrace } from '../support/millrace.ts';
 import { Place, printing, saying } from '../support/place.ts';
 
@@ -54,4 +56,43 @@ test('a reload, check and route warn of a prefix that looks like a documented on
   await receiver.stop();
   for (const args of commands)
     expect((await place.run(...args)).stderr, args[0]).toContain('did you mean "labtest."?');
+});
+
+describe('commands that need no config', () => {
+  const BACKFILL = ['backfill', '--users-file', 'users.txt', '--since', '2026-01-01', '--dry-run'];
+  const SERVICE = ['--out', 'history', '--base-url', 'http://127.0.0.1:1'];
+  const COMMANDS: readonly (readonly string[])[] = [
+    [...BACKFILL, ...SERVICE],
+    ['export', 'archive', '--out', 'tables'],
+  ];
+
+  async function everyOne(file: string | null, make: (folder: string) => void = () => undefined) {
+    const folder = await temporaryFolder();
+    writeFileSync(join(folder, 'users.txt'), '00000000-0000-4000-8000-000000001000\n');
+    mkdirSync(join(folder, 'archive'));
+    make(folder);
+    const named = file === null ? {} : { MILLRACE_CONFIG: join(folder, file) };
+    const env = { MILLRACE_SERVICE_API_KEY: 'made-up', ...named };
+    const all = [];
+    for (const args of COMMANDS) all.push(await millrace(args, { env, cwd: folder }));
+    return all;
+  }
+  const refused = (file: string) => COMMANDS.map(() => saying(2, file));
+
+  test('refuse one that MILLRACE_CONFIG names and that cannot be read', async () => {
+    expect(await everyOne('gone.yaml')).toMatchObject(refused('gone.yaml: ENOENT'));
+    expect(await everyOne('archive')).toMatchObject(refused('archive: EISDIR'));
+  });
+
+  test('refuse one at the usual place that is there and cannot be read', async () => {
+    const place = 'config/millrace.yaml';
+    const ended = await everyOne(null, (folder) => mkdirSync(join(folder, place), { recursive: true }));
+    expect(ended).toMatchObject(refused('config/millrace.yaml: EISDIR'));
+  });
+
+  test('do without where there is none', async () => {
+    const codes = COMMANDS.map(() => ({ code: 0 }));
+    expect(await everyOne(null)).toMatchObject(codes);
+    expect(await everyOne(null, (folder) => writeFileSync(join(folder, 'config'), ''))).toMatchObject(codes);
+  });
 });
