@@ -4,10 +4,11 @@ import type { Command } from 'commander';
 import { makePlan } from '../../history/backfill/plan.ts';
 import type { Places } from '../../archive/places.ts';
 import type { DescribedConfig } from '../../config/config.ts';
-import { EXIT } from '../../core/errors.ts';
+import { MANIFEST } from '../../core/archive.ts';
+import { EXIT, MillraceError } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import type { RecordOpener } from '../../core/sealed-record.ts';
-import { realOf } from '../../privacy/erase/earlier-archives.ts';
+import { missingPlace, realOf } from '../../privacy/erase/earlier-archives.ts';
 import { ErasuresInProgress } from '../../privacy/erase/requests.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { readProof } from '../../privacy/proof/open.ts';
@@ -23,7 +24,7 @@ import { windowOf, type Window } from '../../replay/reconcile/window.ts';
 import type { ServiceClient } from '../../history/service/client.ts';
 import { noteOutput } from '../output-target.ts';
 import { owningFolder } from '../own-folder.ts';
-import { printReport, usageError, type Io } from '../io.ts';
+import { note, printReport, usageError, type Io } from '../io.ts';
 import { withPlaces } from '../places.ts';
 import { KEY_OPTIONS, openerOf } from '../key-options.ts';
 import { withAccount } from '../operations.ts';
@@ -96,7 +97,9 @@ export function reconcileCommand(io: Io): Command {
       const opener = await openerOf({ ...options, config: loaded.file }, io);
       const sinks = countedSinks(loaded.config, opener);
       if (options.service === true)
-        return withPlaces(loaded.config.storage, (places) => againstService(io, options, sinks, places));
+        return withPlaces(loaded.config.storage, (places) =>
+          againstService(io, options, writtenSinks(io, loaded.config, sinks), places),
+        );
       const window = windowOf(since, until, Date.now());
       const showFile = fileProgress(io);
       const report = await withPlaces(loaded.config.storage, (places) =>
@@ -151,6 +154,27 @@ function earlierArchives(
   return found;
 }
 
+/**
+ * Without the sinks that have never written anything.
+ * @throws MillraceError archive_unreadable for an archive that was written and is not there
+ */
+function writtenSinks(io: Io, config: DescribedConfig, sinks: readonly CountedSink[]): CountedSink[] {
+  const { heads } = readProof(config);
+  return sinks.filter(({ name, archive }) => {
+    if (archive === null || isStoreUrl(archive.path) || existsSync(join(archive.path, MANIFEST))) return true;
+    const root = realOf(archive.path);
+    for (const noted of heads.archives()) {
+      if (noted.place !== root && !noted.sinks.includes(name)) continue;
+      const missing = missingPlace({ path: noted.place, archive: noted });
+      if (missing !== null) throw new MillraceError('archive_unreadable', missing.message);
+    }
+    // A forged note may be of what was written there.
+    if (existsSync(archive.path) || heads.noted(root).forged) return true;
+    note(io, `${name}: ${archive.path} is not there, and nothing was written there yet`);
+    return false;
+  });
+}
+
 async function againstService(
   io: Io,
   options: Options,
@@ -182,7 +206,7 @@ async function compare(
   try {
     const known = new Set<string>();
     for (const { name, archive } of sinks) {
-      if (archive === null || (!isStoreUrl(archive.path) && !existsSync(archive.path))) continue;
+      if (archive === null) continue;
       await countFiles(archive.path, EVER, {
         places,
         opener: archive.opener,

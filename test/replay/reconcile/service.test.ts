@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Delivery } from '../../../src/core/sink.ts';
@@ -11,6 +11,7 @@ import { mealsOf } from '../../history/service/support.ts';
 import { signal } from '../../sinks/support.ts';
 import { writeFiles } from '../../support/archives.ts';
 import { temporaryFolder } from '../../support/folders.ts';
+import { Place, saying } from '../../support/place.ts';
 import { millrace, writeConfig, type Ended } from '../../support/millrace.ts';
 import { jsonLines } from '../../support/json-lines.ts';
 import { runReconcile } from './support.ts';
@@ -105,3 +106,27 @@ test.each(NO_DOCUMENTS)(
     expect(rows.map(({ id }) => String(id)).toSorted()).toEqual(service.mealIds());
   },
 );
+
+test('an archive that was written and is not there is an error, and one that was never written is said', async () => {
+  const service = await standIn({ users: 1, meals: 4 });
+  const place = await Place.make({}, service.env);
+  const users = service.users.flatMap((user) => ['--user', user]);
+  const fill = place.at('fill');
+  const run = (...more: readonly string[]) =>
+    place.run('reconcile', '--service', '--since', '2026-01-01', '--until', '2026-01-31', ...users, ...more);
+  const before = await run();
+  expect(before).toMatchObject(saying(4, `${place.at('archive')} is not there, and nothing was written`));
+
+  const receiver = await place.start();
+  await receiver.send(1);
+  await receiver.stop();
+  expect(await run()).toMatchObject({ code: 4, stderr: '' });
+  renameSync(place.at('archive'), place.at('unmounted'));
+  service.asked.clear();
+  const refused = saying(1, `${place.at('archive')} does not hold the _manifest.jsonl`);
+  expect(await run('--fill', fill)).toMatchObject(refused);
+  // The folder that a disk is mounted on.
+  mkdirSync(place.at('archive'));
+  expect(await run('--fill', fill)).toMatchObject(refused);
+  expect([service.asked.size, existsSync(join(fill, 'meals.ndjson'))]).toEqual([0, false]);
+});
