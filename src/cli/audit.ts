@@ -24,7 +24,7 @@ ids. Ids of events are hashed with audit.key beside it, because the log outlives
 Each line has the hash of the line before it. Someone who can write to the folder can rewrite the whole log: to detect that,
 compare it with a head that is stored elsewhere.
 
-Exit codes: 0 unchanged, 2 usage or config, 4 lines are missing or were changed.`;
+Exit codes: 0 unchanged, 1 audit.key is missing or damaged (--id), 2 usage or config, 4 lines are missing or were changed.`;
 
 const LIST = {
   ...CONFIG,
@@ -44,7 +44,7 @@ export function auditCommand(io: Io): Command {
     .action(async (options: OptionsOf<typeof LIST>) => {
       const { limit, id } = options;
       const folder = folderOf(io, options);
-      const hashed = id === undefined ? undefined : hashedId(auditKey(folder) ?? '', id);
+      const hashed = id === undefined ? undefined : hashedId((await auditKey(folder)) ?? '', id);
       const newest: (ChainedLine & AuditEntry)[] = [];
       const { problems } = await verifyAudit(folder, {
         onLine: (line) => {
@@ -81,7 +81,7 @@ export function auditCommand(io: Io): Command {
 /** A missing log is a problem when its key exists: the first line creates the key. */
 async function verifyAudit(folder: string, options: Parameters<typeof verifyChain>[2]): Promise<ChainReport> {
   const report = await verifyChain(folder, AUDIT, options);
-  if (report.lines > 0 || report.problems.length > 0 || auditKey(folder) === null) return report;
+  if (report.lines > 0 || report.problems.length > 0 || (await auditKey(folder)) === null) return report;
   return { ...report, problems: [`${AUDIT}.jsonl is missing: ${AUDIT}.key says that there was one`] };
 }
 

@@ -149,3 +149,24 @@ test('a log that is gone while its key is there is a difference, exit 4', async 
   for (const name of ['audit.jsonl', 'audit.head']) rmSync(place.at('journal', name));
   expect(await place.run('audit', 'verify')).toMatchObject(printing(4, 'difference audit.jsonl is missing'));
 });
+
+test('a key that is lost beside its log is an error with its name, and no new one is made', async () => {
+  const place = await Place.make();
+  const folder = place.at('journal');
+  const ids = ['msg_made_up'];
+  await place.ok('audit', 'list', '--id', 'msg_made_up');
+  await new Audit(folder).note({ who: 'command', action: 'drop', what: 'sinks', ids });
+  expect(await place.documents('audit', 'list', '--id', 'msg_made_up')).toEqual([]);
+  const event = { who: 'command', action: 'drop', what: 'events', ids } as const;
+  await new Audit(folder).note(event);
+  const key = place.at('journal', 'audit.key');
+  const kept = readFileSync(key);
+  const named = expect.stringContaining(`${key} is missing or damaged`) as unknown;
+  for (const lose of [() => rmSync(key), () => writeFileSync(key, '')]) {
+    lose();
+    expect(await place.run('audit', 'list', '--id', 'msg_made_up')).toMatchObject({ code: 1, stderr: named });
+    await expect(new Audit(folder).note(event)).rejects.toMatchObject({ code: 'audit_unwritable' });
+  }
+  writeFileSync(key, kept);
+  expect(await place.documents('audit', 'list', '--id', 'msg_made_up')).toHaveLength(1);
+});

@@ -10,6 +10,7 @@ import { hashedId } from '../../core/delivery-id.ts';
 import { ChainedLog } from '../../lib/chained-log.ts';
 import { makeFolder, OWNER_ONLY, readIfThere } from '../../lib/durable.ts';
 import { writeOnce } from '../../lib/new-file.ts';
+import { verifyChain } from '../../lib/verify-chain.ts';
 import type { TokenName } from './tokens.ts';
 
 /** Name of the log's files, beside `owner.json`. */
@@ -29,7 +30,7 @@ export const SET_ASIDE = {
 export type Actor = TokenName | 'command' | 'receiver';
 
 /** Ids of these are hashed: the log outlives erased events. */
-const HASHED: ReadonlySet<AuditEntry['what']> = new Set(['events', 'quarantine', 'dead-letters']);
+const HASHED: ReadonlySet<unknown> = new Set(['events', 'quarantine', 'dead-letters']);
 
 /**
  * A line of the log, without bodies and ids of users. Ids are hashes for events (`hashedId`), names for sinks, requests or receipts
@@ -68,7 +69,7 @@ export class Audit {
   }
 
   async #hashed(ids: readonly string[]): Promise<readonly string[]> {
-    const key = (this.#key ??= auditKey(this.#folder) ?? (await this.#makeKey()));
+    const key = (this.#key ??= (await auditKey(this.#folder)) ?? (await this.#makeKey()));
     return ids.map((id) => hashedId(key, id));
   }
 
@@ -77,13 +78,37 @@ export class Audit {
     const made = randomBytes(32).toString('hex');
     await writeOnce(join(this.#folder, `${AUDIT}.key`), Buffer.from(`${made}\n`), OWNER_ONLY);
     // Another process can have created it first.
-    return auditKey(this.#folder) ?? made;
+    return readKey(this.#folder) ?? made;
   }
 }
 
-/** The key of the hashes; null before the first entry. */
-export function auditKey(folder: string): string | null {
+/**
+ * The key of the hashes; null before the first hash.
+ * @throws MillraceError file_unusable when it is damaged, or missing beside a log with hashes
+ */
+export async function auditKey(folder: string): Promise<string | null> {
+  let key = readKey(folder);
+  if (key === null && !(await hasHashes(folder))) return null;
+  // Another process can have created it, and its first hashes, in between.
+  key ??= readKey(folder);
+  if (key !== null && /^[0-9a-f]{64}$/.test(key)) return key;
+  throw new MillraceError(
+    'file_unusable',
+    `${join(folder, `${AUDIT}.key`)} is missing or damaged, and the events in the log cannot be found without it: ` +
+      `restore it from a backup, or move ${AUDIT}.* to another folder to begin a new log`,
+  );
+}
+
+function readKey(folder: string): string | null {
   return readIfThere(join(folder, `${AUDIT}.key`))?.trim() ?? null;
+}
+
+async function hasHashes(folder: string): Promise<boolean> {
+  let has = false;
+  await verifyChain(folder, AUDIT, {
+    onLine: (line) => void (has ||= HASHED.has((line as Partial<AuditEntry>).what)),
+  });
+  return has;
 }
 
 /** Operations that record the actor before each action, page by page. */
