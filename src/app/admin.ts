@@ -12,11 +12,13 @@ import type { Base } from './system.ts';
 import { createOperations, directOperations } from '../observe/admin/operations.ts';
 import { Status } from '../observe/admin/status.ts';
 import { archiveKeyOf } from '../config/folders.ts';
+import { replaysBeside } from '../core/place.ts';
 import type { ReceivingStatus } from '../core/operations.ts';
 import type { RunningErasures } from '../privacy/erase/running-erasures.ts';
 import { droppedBy } from '../privacy/proof/dropped.ts';
 import { countWaiting } from '../deliver/waiting.ts';
 import type { Receiver } from '../receive/receiver.ts';
+import { hasFinished } from '../replay/finished.ts';
 import { isBacklogFull, type ReceiverParts } from './receiver.ts';
 
 /** The parts that have a status. */
@@ -111,6 +113,7 @@ export function makeReplays({ config, plan, file }: Base): Started<Replays | nul
   const replays = new Replays({
     config: file,
     orders: new ReplayOrders(config.journal.path),
+    hasFinished: (id) => hasFinished(replaysBeside(config.journal.path), id),
     sinks: () =>
       new Map(Object.entries(plan.value.config.sinks).map(([name, { description }]) => [name, description])),
   });

@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto';
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { namesIn, readIfThere } from '../lib/durable.ts';
 import { writeDurably } from '../lib/new-file.ts';
+import { membersIn } from '../lib/parsed.ts';
 import { readState } from '../lib/work-folder.ts';
 
 export interface Finished {
@@ -41,6 +43,12 @@ export async function noteFinished(folder: string, key: FinishedKey, id: string)
 /** Null for a replay that is not finished, or no longer remembered. */
 export function finishedBefore(folder: string, key: FinishedKey): Finished | null {
   return readState(folder, nameOf(key)) as Finished | null;
+}
+
+/** Whether a replay of this id is remembered as finished. */
+export function hasFinished(folder: string, id: string): boolean {
+  const notes = namesIn(folder).filter((name) => name.endsWith(ENDING));
+  return notes.some((name) => membersIn(readIfThere(join(folder, name)) ?? '')['id'] === id);
 }
 
 export async function forgetFinished(folder: string, key: FinishedKey): Promise<void> {

@@ -164,7 +164,7 @@ export function searchApi(search: EventSearch): Router {
 export function replayApi(replays: Replays, audit: Audit): Router {
   const note = async (action: AuditEntry['action'], id: string, response: Response): Promise<void> => {
     const { order } = replays.get(id);
-    const ids = [id, `${order.from} to ${order.to ?? 'the routes'}`];
+    const ids = order === null ? [id] : [id, `${order.from} to ${order.to ?? 'the routes'}`];
     await audit.note({ who: whoOf(response), action, what: 'replays', ids });
   };
   return answering({

@@ -1,8 +1,11 @@
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { folderError, MillraceError } from '../../core/errors.ts';
 import { replaysBeside } from '../../core/place.ts';
+import { errorCode } from '../../lib/durable.ts';
 import { writeDurably } from '../../lib/new-file.ts';
+import { jsonIn } from '../../lib/parsed.ts';
 
 const time = z.iso.datetime({ offset: true }).optional();
 
@@ -31,21 +34,22 @@ export class ReplayOrders {
     this.#folder = replaysBeside(journal);
   }
 
+  /** None before the first. @throws MillraceError folder_unwritable when the folder cannot be read */
   ids(): string[] {
     try {
       return readdirSync(this.#folder).flatMap((name) => NAME.exec(name)?.[1] ?? []);
-    } catch {
-      return [];
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') return [];
+      throw folderError(this.#folder, error);
     }
   }
 
-  read(id: string): ReplayOrder | null {
-    try {
-      const text = readFileSync(this.#file(id), 'utf8');
-      return replayOrderSchema.safeParse(JSON.parse(text)).data ?? null;
-    } catch {
-      return null;
-    }
+  /** @throws MillraceError file_unusable when it is damaged; the system's error when it cannot be read */
+  read(id: string): ReplayOrder {
+    const file = this.#file(id);
+    const { data } = replayOrderSchema.safeParse(jsonIn(readFileSync(file, 'utf8')));
+    if (data !== undefined) return data;
+    throw new MillraceError('file_unusable', `${file} is damaged: forget this replay, and count it again`);
   }
 
   write(id: string, order: ReplayOrder): Promise<void> {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { MillraceError, messageOf } from '../../core/errors.ts';
+import { detailOf, MillraceError, messageOf } from '../../core/errors.ts';
 import { parseTarget } from '../../core/route.ts';
 import type { SinkDescription } from '../../core/sink.ts';
 import { onAbort } from '../../lib/abort.ts';
@@ -33,7 +33,8 @@ export type ReplayCounts = z.output<typeof countsSchema>;
  */
 export interface ReplayJob {
   readonly id: string;
-  readonly order: ReplayOrder;
+  /** Null when its file cannot be read. */
+  readonly order: ReplayOrder | null;
   readonly state: 'counting' | 'counted' | 'running' | 'done' | 'failed' | 'interrupted';
   /** Events may have been sent. */
   readonly isBegun: boolean;
@@ -49,6 +50,8 @@ export interface ReplaysOptions {
   /** The config file for `millrace replay`. */
   readonly config: string;
   readonly orders: ReplayOrders;
+  /** Whether a replay has noted that it finished. */
+  readonly hasFinished: (id: string) => boolean;
   /** Sinks of the current config. */
   readonly sinks: () => ReadonlyMap<string, Pick<SinkDescription, 'archive' | 'writesStdout'>>;
 }
@@ -64,22 +67,16 @@ export class Replays {
   readonly #options: ReplaysOptions;
   readonly #jobs = new Map<string, ReplayJob>();
   readonly #children = new Map<string, { readonly process: ChildProcess; readonly ended: Promise<void> }>();
+  #isLoaded = false;
   #isStopped = false;
 
   constructor(options: ReplaysOptions) {
     this.#options = options;
-    for (const id of options.orders.ids()) {
-      const order = options.orders.read(id);
-      if (order === null) continue;
-      const detail = 'the receiver ended before it did';
-      const begun = { id, order, isBegun: true, preview: null, result: null };
-      this.#jobs.set(id, { ...begun, state: 'interrupted', detail });
-      this.#noteIfOver(id);
-    }
   }
 
-  /** Newest first. */
+  /** Newest first. @throws MillraceError folder_unwritable when unfinished ones cannot be read */
   list(): readonly ReplayJob[] {
+    this.#load();
     return [...this.#jobs.values()].toReversed();
   }
 
@@ -93,6 +90,7 @@ export class Replays {
   }
 
   get(id: string): ReplayJob {
+    this.#load();
     const job = this.#jobs.get(id);
     if (job === undefined) throw new MillraceError('usage', `there is no replay ${id}`);
     return job;
@@ -102,6 +100,7 @@ export class Replays {
   count(order: ReplayOrder): ReplayJob {
     const args = this.#argsOf(order, ['--dry-run']);
     this.#mustHaveRoom();
+    this.#load();
     const id = `console-${randomBytes(9).toString('base64url')}`;
     const nothing = { isBegun: false, preview: null, result: null, detail: null };
     this.#jobs.set(id, { id, order, state: 'counting', ...nothing });
@@ -114,19 +113,21 @@ export class Replays {
     return this.get(id);
   }
 
-  /** @throws MillraceError usage when it is running, not counted, or done */
-  mayStart(id: string): void {
-    const { state, preview, isBegun } = this.get(id);
+  /** @throws MillraceError usage when it is running, not counted, or done, or its order cannot be read */
+  mayStart(id: string): ReplayOrder {
+    const { order, state, preview, isBegun, detail } = this.get(id);
+    if (order === null) throw new MillraceError('usage', detail ?? id);
     if (state === 'running' || state === 'counting') throw new MillraceError('usage', `${id} is running`);
     if (preview === null && !isBegun) throw new MillraceError('usage', `${id} was not counted`);
     if (state === 'done') throw new MillraceError('usage', `${id} is done`);
     this.#mustHaveRoom();
+    return order;
   }
 
   /** Starts or continues a replay. @throws MillraceError usage */
   async start(id: string): Promise<ReplayJob> {
-    this.mayStart(id);
-    const { order, isBegun } = this.get(id);
+    const order = this.mayStart(id);
+    const { isBegun } = this.get(id);
     const { orders } = this.#options;
     if (isBegun && this.#noteIfOver(id)) return this.get(id);
     const state = orders.stateOf(id);
@@ -218,12 +219,36 @@ export class Replays {
     this.#children.set(id, { process: child, ended });
   }
 
-  /** A replay that outlived the receiver may be done: then it has removed its state folder. */
-  #noteIfOver(id: string): boolean {
+  /** Adds the unfinished replays of earlier receivers, once. */
+  #load(): void {
+    if (this.#isLoaded) return;
     const { orders } = this.#options;
-    if (existsSync(orders.stateOf(id))) return false;
-    orders.remove(id);
-    this.#change(id, { state: 'done', detail: 'it was done after the receiver had ended' });
+    for (const id of orders.ids()) {
+      const job = { id, preview: null, result: null };
+      try {
+        const begun = { ...job, order: orders.read(id), isBegun: true };
+        this.#jobs.set(id, { ...begun, state: 'interrupted', detail: 'the receiver ended before it did' });
+        this.#noteIfOver(id);
+      } catch (error) {
+        const detail = detailOf(error);
+        this.#jobs.set(id, { ...job, order: null, isBegun: false, state: 'failed', detail });
+      }
+    }
+    this.#isLoaded = true;
+  }
+
+  /** A replay that outlived the receiver may be done: then it has noted that, and removed its state folder. */
+  #noteIfOver(id: string): boolean {
+    const { orders, hasFinished } = this.#options;
+    const state = orders.stateOf(id);
+    if (existsSync(state)) return false;
+    if (hasFinished(id)) {
+      orders.remove(id);
+      this.#change(id, { state: 'done', detail: 'it was done after the receiver had ended' });
+    } else {
+      const detail = `${state} is missing, so it is unknown what was sent: put it back, or forget this replay`;
+      this.#change(id, { state: 'failed', detail });
+    }
     return true;
   }
 
@@ -233,10 +258,10 @@ export class Replays {
   }
 
   #forgetOld(): void {
-    const begun = new Set(this.#options.orders.ids());
-    for (const id of this.#jobs.keys()) {
+    for (const { id, order, isBegun, state } of this.#jobs.values()) {
       if (this.#jobs.size <= MOST_JOBS) return;
-      if (!this.#children.has(id) && !begun.has(id)) this.#jobs.delete(id);
+      const isOnDisk = order === null || (isBegun && state !== 'done');
+      if (!this.#children.has(id) && !isOnDisk) this.#jobs.delete(id);
     }
   }
 }

@@ -135,7 +135,7 @@ export class Replays {
       element: h('tr', {}, what, state, events, types, acts),
       update: (next) => {
         job = next;
-        setText(what, describe(next.order));
+        setText(what, next.order === null ? id : describe(next.order));
         setText(pill, next.state);
         pill.className = `pill ${TONES[next.state]}`;
         setText(detail, next.detail ?? '');
