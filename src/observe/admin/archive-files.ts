@@ -1,11 +1,11 @@
-import { readdir } from 'node:fs/promises';
+import { opendir, readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Router } from 'express';
 import { MANIFEST, OPEN_FOLDER, PART_EXTENSION } from '../../core/archive.ts';
 import { isCompaction, parseManifestLine, type ManifestLine } from '../../core/archive-manifest.ts';
 import { MillraceError, messageOf } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
-import { isMissing, openPlain, READ } from '../../lib/durable.ts';
+import { ignoreMissing, isMissing, openPlain, READ } from '../../lib/durable.ts';
 import { endOfComplete, lineBefore, readTail } from '../../lib/tail.ts';
 import { wholeNumber } from './api.ts';
 import { answering } from './problem.ts';
@@ -70,13 +70,16 @@ const MOST_BYTES = 4 * 1024 * 1024;
  */
 export async function newestFiles(root: string, before: number | null): Promise<FilesPage> {
   try {
+    // A missing folder would look like one without a manifest.
+    await (await opendir(root)).close();
     const [{ files, next }, parts] = await Promise.all([
       readLines(join(root, MANIFEST), before),
       openParts(root),
     ]);
     return { files, parts, next };
   } catch (error) {
-    throw new MillraceError('archive_unreadable', messageOf(error), { cause: error });
+    const advice = isMissing(error) ? `: is the disk of ${root} mounted?` : '';
+    throw new MillraceError('archive_unreadable', `${messageOf(error)}${advice}`, { cause: error });
   }
 }
 
@@ -117,12 +120,8 @@ function listed(line: ManifestLine): ListedFile {
   return { ...common, state: 'closed' };
 }
 
-/** Null when the folders of open files change during the count. */
+/** Null when there is no folder of open files, or folders in it go during the count. */
 async function openParts(root: string): Promise<number | null> {
-  try {
-    const names = await readdir(join(root, OPEN_FOLDER), { recursive: true });
-    return names.filter((name) => name.endsWith(PART_EXTENSION)).length;
-  } catch {
-    return null;
-  }
+  const names = await readdir(join(root, OPEN_FOLDER), { recursive: true }).catch(ignoreMissing);
+  return names?.filter((name) => name.endsWith(PART_EXTENSION)).length ?? null;
 }

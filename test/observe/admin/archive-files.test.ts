@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { newestFiles } from '../../../src/observe/admin/archive-files.ts';
@@ -61,4 +61,16 @@ test('each kind of line says what it is; one that is none is passed over', async
     ['all.ndjson', 'compacted', 1, ['a.ndjson']],
     ['a.ndjson', 'closed', 1, []],
   ]);
+});
+
+test('a folder that is not there, or cannot be read, is an error and not an empty archive', async () => {
+  const folder = await temporaryFolder();
+  const [missing, file, broken] = ['missing', 'file', 'broken'].map((name) => join(folder, name));
+  writeFileSync(file as string, '');
+  mkdirSync(broken as string);
+  symlinkSync('_open', join(broken as string, '_open'));
+  for (const path of [missing, file, broken] as string[]) {
+    const named = { code: 'archive_unreadable', detail: expect.stringContaining(path) as unknown };
+    await expect(newestFiles(path, null)).rejects.toMatchObject(named);
+  }
 });
