@@ -94,7 +94,14 @@ export class SchemaWatch implements IngestObserver {
     const watch = new SchemaWatch(observer, options);
     const { checkpoints, lastSeq } = options.store;
     const text = await checkpoints.load(MEMORY_KEY);
-    const noted = await checkpoints.load(SEQ_KEY);
+    let noted = await checkpoints.load(SEQ_KEY);
+    if (noted !== null && !/^\d+$/.test(noted)) {
+      options.log.warn(
+        { checkpoint: SEQ_KEY, lastSeq },
+        'the checkpoint is damaged; events that the schema memory has not seen yet are not looked at',
+      );
+      noted = null;
+    }
     // Noted at once, so that a crash before the first save is noticed.
     if (noted === null) await checkpoints.save(SEQ_KEY, String(lastSeq));
     const seq = Math.min(Number(noted ?? lastSeq), lastSeq);

@@ -125,6 +125,24 @@ test('what was accepted and not looked at before a crash is looked at after it; 
   expect(three.news()).toEqual([]);
 });
 
+test('a damaged note of the last event is logged by name, and made again as a missing one is', async () => {
+  const path = await temporaryFolder();
+  const one = await start(path);
+  await one.accept(eventOf({ a: 1 }));
+  await one.stop();
+  for (const damaged of ['1x', '', '-1', 'NaN']) {
+    const two = await start(path);
+    await two.journal.checkpoints.save('schema.seq', damaged);
+    await two.stop();
+    const three = await start(path);
+    expect(three.lines).toContainEqual(
+      expect.objectContaining({ level: 'warn', checkpoint: 'schema.seq', lastSeq: 1 }),
+    );
+    expect(await three.journal.checkpoints.load('schema.seq')).toBe('1');
+    await three.stop();
+  }
+});
+
 test('off it remembers nothing new, and on again it continues with what it knew', async () => {
   const { accept, news, stop, live, watch } = await start(await temporaryFolder());
   await accept(eventOf({ a: 1 }));
