@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { checkCommand } from '../../src/cli/check/command.ts';
@@ -6,6 +6,7 @@ import { formatRecords } from '../../src/core/archive-record.ts';
 import type { Event } from '../../src/core/event.ts';
 import { madeUpEvent } from '../../src/sandbox/made-up-events.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { segmentsOf } from '../support/journal-files.ts';
 import { Place } from '../support/place.ts';
 import { SECRET } from '../support/signed-events.ts';
 import { run } from './run.ts';
@@ -150,7 +151,8 @@ describe('millrace check --against', () => {
   test('reads the journal, of a receiver that runs and of one that is stopped', async () => {
     const place = await Place.make();
     const receiver = await place.start();
-    await receiver.send([LAB, MEAL, MEAL].map((type, n) => madeUpEvent(n, type)));
+    const events = [LAB, MEAL, MEAL].map((type, n) => madeUpEvent(n, type));
+    await receiver.send(events);
     const newer = place.at('new.yaml');
     writeFileSync(newer, NEW);
     const args = ['--config', newer, '--current', place.config, '--against', 'journal'];
@@ -158,5 +160,16 @@ describe('millrace check --against', () => {
     expect((await run(checkCommand, args)).stdout).toContain(moved);
     await receiver.stop();
     expect((await run(checkCommand, args)).stdout).toContain(moved);
+
+    const [segment = ''] = segmentsOf(place.at('journal'));
+    const bytes = readFileSync(segment);
+    const at = bytes.indexOf((events[1] as { body: Buffer }).body) + 20;
+    bytes[at] = (bytes[at] as number) ^ 1;
+    writeFileSync(segment, bytes);
+    const { stdout, stderr, exit } = await run(checkCommand, args);
+    expect(exit).toBe(3);
+    expect(stderr).toContain('warning: journal:2: the record is damaged\n');
+    expect(stdout).toContain('1 records could not be read and are not counted\n');
+    expect(stdout).toContain('moves 50.0 % of 2 events from archive to labs\n');
   });
 });

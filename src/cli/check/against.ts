@@ -48,7 +48,7 @@ export async function checkAgainst(
     name(`warning: ${where}`);
   };
   const events =
-    against === 'journal' ? journalEvents(before) : archiveEvents(against, before, onProblem, io);
+    against === 'journal' ? journalEvents(before, onProblem) : archiveEvents(against, before, onProblem, io);
   try {
     for await (const event of events) {
       io.signal.throwIfAborted();
@@ -114,14 +114,19 @@ async function* archiveEvents(
 }
 
 /** The events that the journal holds now. */
-async function* journalEvents(loaded: LoadedConfig): AsyncGenerator<PastEvent> {
+async function* journalEvents(
+  loaded: LoadedConfig,
+  onProblem: (where: string) => void,
+): AsyncGenerator<PastEvent> {
   await using open = closing(await openOperations(loaded));
   const { firstSeq, lastSeq } = (await open.operations.status()).journal;
   for (let after = firstSeq - 1; after < lastSeq;) {
     const page = await open.operations.listEvents({ after });
-    for (const { key, id, event_type: type, body_base64: body = '' } of page) {
-      // Erased events have no id.
-      if (key <= lastSeq && id !== '') yield { id, type, body: Buffer.from(body, 'base64') };
+    for (const { key, id, gone, event_type: type, body_base64: body = '' } of page) {
+      if (key > lastSeq) continue;
+      if (gone === 'damaged') onProblem(`journal:${key}: the record is damaged`);
+      // Erased and quarantined events have no id.
+      if (id !== '') yield { id, type, body: Buffer.from(body, 'base64') };
     }
     after = page.at(-1)?.key ?? lastSeq;
   }
