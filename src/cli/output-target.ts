@@ -10,7 +10,7 @@ import { isStoreUrl } from '../core/place.ts';
 import type { ObjectStore } from '../core/storage.ts';
 import { noteOutputs } from '../privacy/erase/outputs.ts';
 import { isRecord } from '../lib/parsed.ts';
-import { readState, workFolderFor, writeState } from '../lib/work-folder.ts';
+import { readState, removeRun, workFolderFor, writeState } from '../lib/work-folder.ts';
 import { configIfAny } from './config-options.ts';
 import { type Io, usageError } from './io.ts';
 import { owningFolder } from './own-folder.ts';
@@ -46,8 +46,8 @@ type Make<T extends Made> = (folder: string, onMade: (made: T) => Promise<void>)
 
 /** State of an upload, in the work folder. */
 const STATE = '_place.json';
-/** State of a backfill, and a file of rejects that may be empty. */
-const LEFT = ['_backfill', '_rejects.ndjson'];
+/** A file of rejects that may be empty. */
+const LEFT = '_rejects.ndjson';
 
 interface UploadState<T> {
   readonly url: string;
@@ -189,8 +189,9 @@ async function put<T extends Made>(
   const list = Buffer.from(`${JSON.stringify({ files })}\n`);
   await store.putIfAbsent(keyOf(kind, 'files'), { bytes: list }, signal);
   // The state first: without it the next run ignores the other files.
-  for (const name of [STATE, ...files.map(({ file }) => file), ...LEFT])
+  for (const name of [STATE, ...files.map(({ file }) => file), LEFT])
     await rm(join(folder, name), { recursive: true, force: true });
+  await removeRun(join(folder, '_backfill'), 'state.json');
   return { ...summary, files: files.map(({ file }) => `${out}/${file}`) };
 }
 

@@ -1,6 +1,6 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode, readIfThere, whyNotMade } from './durable.ts';
+import { errorCode, namesIn, readIfThere, syncFolder, whyNotMade } from './durable.ts';
 import { writeDurably } from './new-file.ts';
 import { own, type FileLock } from './file-lock.ts';
 import { FolderRefused } from './folder-refused.ts';
@@ -76,12 +76,15 @@ export function continuesRun(folder: string, left: string | null, run: Run): boo
   return true;
 }
 
-/** A saved state; null when there is none. @throws FolderRefused when it cannot be read */
+/** The state of a run that has ended: its folder is being removed. */
+const ENDED = JSON.stringify({ ended: true });
+
+/** A saved state; null when there is none, or the run has ended. @throws FolderRefused when it cannot be read */
 export function readState(folder: string, name: string): unknown {
   const path = join(folder, name);
   try {
     const text = readIfThere(path);
-    return text === null ? null : JSON.parse(text);
+    return text === null || text.trim() === ENDED ? null : JSON.parse(text);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new FolderRefused('not_ours', `${path}: ${reason}`, { cause: error });
@@ -91,4 +94,14 @@ export function readState(folder: string, name: string): unknown {
 /** Replaces a state, as JSON; durable once it resolves. A crash leaves the old or the new one. */
 export async function writeState(folder: string, name: string, state: object, mode?: number): Promise<void> {
   await writeDurably(folder, name, `${JSON.stringify(state)}\n`, mode);
+}
+
+/** Removes the folder of a run, its state last: without a state what is there has lost it. A crash leaves a run that has ended. */
+export async function removeRun(folder: string, state: string): Promise<void> {
+  const names = namesIn(folder);
+  if (names.length > 0) await writeDurably(folder, state, `${ENDED}\n`);
+  for (const name of names)
+    if (name !== state) await rm(join(folder, name), { recursive: true, force: true });
+  if (names.length > 0) await syncFolder(folder);
+  await rm(folder, { recursive: true, force: true });
 }

@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { Checkpoint, FOLDER } from '../../history/backfill/checkpoint.ts';
+import { Checkpoint, FOLDER, STATE } from '../../history/backfill/checkpoint.ts';
 import { type PulledSummary, runTrigger } from '../../history/backfill/have-pulled.ts';
 import {
   checkFiles,
@@ -18,6 +17,7 @@ import { systemClock } from '../../core/clock.ts';
 import { EXIT } from '../../core/errors.ts';
 import { isStoreUrl } from '../../core/place.ts';
 import type { ServiceClient } from '../../history/service/client.ts';
+import { removeRun } from '../../lib/work-folder.ts';
 import type { ActivityReport } from '../activity-report.ts';
 import { type Io, note, plural, usageError } from '../io.ts';
 import { commandOf } from '../options.ts';
@@ -178,6 +178,6 @@ async function removeLeft(out: string): Promise<void> {
   const left = join(out, FOLDER);
   if (!existsSync(left)) return;
   await owningFolder(out, async () => {
-    if (Checkpoint.planOf(out) === null) await rm(left, { recursive: true, force: true });
+    if (Checkpoint.planOf(out) === null) await removeRun(left, STATE);
   });
 }

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { folderError, MillraceError } from '../../core/errors.ts';
-import { syncFolder } from '../../lib/durable.ts';
-import { continuesRun, readState, writeState } from '../../lib/work-folder.ts';
-import { Segments } from './segments.ts';
+import { namesIn } from '../../lib/durable.ts';
+import { continuesRun, readState, removeRun, writeState } from '../../lib/work-folder.ts';
+import { isSegment, Segments } from './segments.ts';
 import { partsOf, planId, type BackfillPlan } from './plan.ts';
 
 /** The trigger of one provider. */
@@ -64,7 +65,7 @@ const BEGAN_WITHOUT =
 
 /** In the output folder. */
 export const FOLDER = '_backfill';
-const STATE = 'state.json';
+export const STATE = 'state.json';
 
 /** The state of a backfill, in `_backfill` in its output folder. Every change is durable once its method resolves. */
 export class Checkpoint {
@@ -82,7 +83,8 @@ export class Checkpoint {
    * @param loadedAt for a new run
    * @param triggers true when the service pulls first; a run that is resumed keeps it, as it keeps `replaces`
    * @throws MillraceError usage when the folder belongs to another plan, to an unfinished run while `resume` is false, or to a run
-   *   without `triggers`: what that has fetched is from before the pull
+   *   without `triggers`: what that has fetched is from before the pull; or when rows are there without their state, unless a new run
+   *   `replaces` them
    */
   static async open(
     output: string,
@@ -96,7 +98,7 @@ export class Checkpoint {
   ): Promise<Checkpoint> {
     const folder = join(output, FOLDER);
     try {
-      const left = leftIn(output);
+      const left = replaces && !resume && isLost(folder) ? null : leftIn(output);
       const before = left?.written === true && !resume ? null : left;
       continuesRun(folder, before === null ? null : planId(before.plan), {
         kind: 'backfill',
@@ -105,8 +107,8 @@ export class Checkpoint {
         otherwise: '--resume needs the same users, providers and dates',
       });
       if (triggers && before?.triggers === false) throw new MillraceError('usage', BEGAN_WITHOUT);
-      // Without a state: left by a run that was killed while it removed the folder.
-      if (before === null) await rm(folder, { recursive: true, force: true });
+      // Left by a run that was killed before its first state, or while it removed the folder; or not wanted any more.
+      if (before === null) await removeRun(folder, STATE);
       const state = before === null ? newState(plan, loadedAt) : resumable(folder, before);
       const checkpoint = new Checkpoint(folder, state.written === true ? againFrom(state) : state);
       await mkdir(checkpoint.runFolder, { recursive: true });
@@ -120,7 +122,10 @@ export class Checkpoint {
     }
   }
 
-  /** The plan of the run that can be resumed, or null. @throws MillraceError usage for a run that an earlier version began */
+  /**
+   * The plan of the run that can be resumed, or null.
+   * @throws MillraceError usage for a run that an earlier version began, or whose state is gone
+   */
   static planOf(output: string): BackfillPlan | null {
     const left = leftIn(output);
     return left === null ? null : resumable(join(output, FOLDER), left).plan;
@@ -141,6 +146,7 @@ export class Checkpoint {
 
   /** True when there is a run whose files are not complete. */
   static isUnfinished(output: string): boolean {
+    if (isLost(join(output, FOLDER))) return true;
     const left = leftIn(output);
     return left !== null && left.written !== true;
   }
@@ -172,10 +178,7 @@ export class Checkpoint {
   /** The files are complete. Keeps the state when users have failed, so that they can be fetched again. */
   async finish(hasFailed: boolean): Promise<void> {
     if (hasFailed) return this.#change({ written: true });
-    // The state first: without it nothing can be resumed, and the next run removes the rest.
-    await rm(join(this.folder, STATE), { force: true });
-    await syncFolder(this.folder);
-    await rm(this.folder, { recursive: true, force: true });
+    await removeRun(this.folder, STATE);
   }
 
   /** Folder of the segments. */
@@ -210,10 +213,26 @@ function unpulledIn({ without }: State): Unpulled[] {
     .map(([key, why]) => ({ ...partsOf(key), ...why }));
 }
 
+/** @throws MillraceError usage when the state is gone, or cannot be read */
 function leftIn(output: string): State | null {
   const folder = join(output, FOLDER);
+  if (isLost(folder)) {
+    const what = `${join(folder, STATE)} is not there, and rows that were fetched are`;
+    const how = 'put it back, or begin anew with --replace and without --resume, or with another --out';
+    throw new MillraceError('usage', `${what}: ${how}`);
+  }
   try {
     return readState(folder, STATE) as State | null;
+  } catch (error) {
+    throw folderError(folder, error);
+  }
+}
+
+/** True for segments without their state: the first state is written before them, and the last removed after them. */
+function isLost(folder: string): boolean {
+  try {
+    if (existsSync(join(folder, STATE))) return false;
+    return namesIn(folder).some((run) => namesIn(join(folder, run)).some(isSegment));
   } catch (error) {
     throw folderError(folder, error);
   }

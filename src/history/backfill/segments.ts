@@ -225,6 +225,10 @@ function nameOf(segment: number): string {
   return `segment-${String(segment).padStart(6, '0')}.ndjson`;
 }
 
+export function isSegment(name: string): boolean {
+  return /^segment-\d+\.ndjson$/.test(name);
+}
+
 function firstLine(segment: number): Buffer {
   return Buffer.from(`${JSON.stringify({ segment })}\n`);
 }

@@ -52,8 +52,8 @@ test('killed at each step of removing its state, a backfill leaves no row for th
     expect([nth, next.code, rowIds(join(out, 'meals.ndjson'))]).toEqual([nth, 0, wanted.second]);
     expect(existsSync(join(out, '_backfill'))).toBe(false);
   }
-  // The state; one segment; the two folders around it.
-  expect([steps, refused]).toEqual([1 + 1 + 2, 1]);
+  // The note that it has ended; one segment; the state; the two folders around them.
+  expect([steps, refused]).toEqual([1 + 1 + 1 + 2, 1]);
 });
 
 test('a segment that was noted but is not there is an error that names the file', async () => {

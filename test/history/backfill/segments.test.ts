@@ -1,4 +1,12 @@
-import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Segments } from '../../../src/history/backfill/segments.ts';
@@ -218,4 +226,35 @@ test('more than one segment: rows come back in order, and not those of an attemp
   // Only the last one can have been cut short.
   truncateSync(join(folder, names[0] ?? ''), 20 * 1024 * 1024);
   await expect(open()).rejects.toThrow(/segment-000000\.ndjson is damaged at byte \d+/);
+});
+
+test('what a run has fetched, and whose state is gone, is neither new nor complete: only --replace begins anew', async () => {
+  const { service, run, meals, work, path } = await interrupted();
+  const state = join(work, 'state.json');
+  renameSync(state, `${work}.kept`);
+  for (const args of [['--resume'], ['--resume', ...RANGE], ['--resume', '--replace', ...RANGE], RANGE]) {
+    const { code, stderr } = await run(...args);
+    expect([code, stderr], args.join(' ')).toEqual([2, expect.stringContaining(`${state} is not there`)]);
+    expect(stderr).toContain('--replace');
+  }
+  expect(existsSync(path)).toBe(true);
+  renameSync(`${work}.kept`, state);
+  expect((await run('--resume')).code).toBe(0);
+
+  // Begun again in the folder of a finished one.
+  service.instead = (_, user) => (user === service.users[2] ? 401 : null);
+  expect((await run(...RANGE)).code).toBe(1);
+  service.instead = () => null;
+  rmSync(state);
+  expect((await run('--resume')).code).toBe(2);
+  expect((await run(...RANGE, '--replace')).code).toBe(0);
+  expect([meals(), existsSync(work)]).toEqual([service.mealIds(), false]);
+});
+
+test('a run that was killed before its first state is no other run', async () => {
+  const { service, run, meals, work, path } = await interrupted();
+  rmSync(path);
+  rmSync(join(work, 'state.json'));
+  expect((await run(...RANGE)).code).toBe(0);
+  expect([meals(), existsSync(work)]).toEqual([service.mealIds(), false]);
 });
