@@ -20,7 +20,10 @@ export interface ArchivePlace extends Bytes {
   readonly root: string;
   /** @throws MillraceError archive_unreadable, store_unreadable */
   list(): Promise<ArchiveListing>;
-  /** Null for a missing file, or one that is not a plain file. In an object store, the state of the last listing. */
+  /**
+   * Null for a missing file, or one that is not a plain file. In an object store, the state of the last listing.
+   * @throws MillraceError store_unreadable; StorageError, or the system's error, for a file that cannot be looked at
+   */
   stat(file: string): Promise<StoredObject | null>;
   /** Where the bytes of a compacted file are now; null for any other file, and when an erasure has changed them since. */
   sliceOf(file: string): Promise<Slice | null>;

@@ -84,7 +84,8 @@ export class StoredArchive implements ArchivePlace {
     try {
       return await (await this.#open()).head(file);
     } catch (error) {
-      if (!this.#isRemote) return null;
+      // A link, or a path through a file.
+      if (!this.#isRemote && error instanceof StorageError && error.fault === 'invalid') return null;
       throw this.#explained(error);
     }
   }

@@ -1,3 +1,4 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
@@ -71,6 +72,20 @@ async function withUnlisted() {
   };
   return { ...made, file, repair };
 }
+
+test('a file of a folder that cannot be looked at is not taken for a missing one', async () => {
+  const folder = await temporaryFolder();
+  mkdirSync(join(folder, 'dt=2026-11-21'));
+  writeFileSync(join(folder, 'a.ndjson'), '');
+  for (const name of ['link', 'loop'])
+    symlinkSync(join(folder, name === 'loop' ? name : 'a.ndjson'), join(folder, name));
+  const places = new Places();
+  const found = ['missing.ndjson', 'a.ndjson/b.ndjson', 'dt=2026-11-21', 'link'].map((file) =>
+    places.at(folder).stat(file),
+  );
+  expect(await Promise.all(found)).toEqual([null, null, null, null]);
+  await expect(places.at(join(folder, 'loop')).stat('a.ndjson')).rejects.toMatchObject({ code: 'ELOOP' });
+});
 
 describe('--repair of an archive in a store', () => {
   test('lists what is whole, in a chain of its own, once', async () => {
