@@ -288,4 +288,24 @@ describe.skipIf(lack !== null)(`the postgres sink${skipped(lack)}`, async () => 
     expect([0, 1, 3].map(mentions)).toEqual(others);
     expect(server.sql('SELECT count(*) FROM erased.events')).toBe('16');
   });
+
+  test('an erasure that does not find the list of tables says so and stays open; an empty schema is done', async () => {
+    const folder = await temporaryFolder();
+    const erase = async (schema: string): Promise<readonly [number | null, unknown]> => {
+      const warehouse = { type: 'postgres', connectionString: server.url, schema };
+      const config = writeConfig(folder, {
+        erasure: { path: join(folder, schema) },
+        sinks: { warehouse },
+      });
+      const { code, stdout } = await millrace(['erase', userId(2), '--now', '--json', '--config', config]);
+      return [code, JSON.parse(stdout)];
+    };
+    await send({ schema: 'listless', tables: ['events'] }, [mealEvent(1, { user: userId(2) })]);
+    server.sql('DROP TABLE listless._millrace_tables');
+    const reason = expect.stringContaining('no table _millrace_tables') as string;
+    const store = expect.stringContaining('schema listless') as string;
+    const waiting = { receipts: [], left: [expect.objectContaining({ store, item: 'rows', reason })] };
+    expect(await erase('listless')).toEqual([3, expect.objectContaining(waiting)]);
+    expect(await erase('never_made')).toEqual([0, expect.objectContaining({ left: [] })]);
+  });
 });

@@ -5,6 +5,7 @@ import {
   type ErasureRun,
   type Ownership,
 } from '../../core/erasure.ts';
+import { MillraceError } from '../../core/errors.ts';
 import { inTransaction } from '../../tables/database/database.ts';
 import { ledgerIn, PULLS } from '../../tables/database/ledger.ts';
 import { tableName } from '../../tables/sql/dialects/dialect.ts';
@@ -86,11 +87,25 @@ interface OwnedTable {
   readonly column: (name: string) => string;
 }
 
-/** The tables of this ledger that have a column for the user, and those of pulls. */
+/**
+ * The tables of this ledger that have a column for the user, and those of pulls; none where nothing was loaded.
+ * @throws MillraceError database_refused when the rest of a ledger is there without its list of tables
+ */
 async function tablesIn(database: PostgresDatabase): Promise<OwnedTable[]> {
   const { tables } = ledgerIn(database);
-  const [ledger] = await database.query('SELECT to_regclass($1) IS NOT NULL', [tables]);
-  if (ledger?.[0] !== true) return [];
+  const [ledger] = await database.query(
+    `SELECT to_regclass($1) IS NOT NULL, EXISTS (SELECT FROM pg_catalog.pg_class
+       JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
+       WHERE nspname = $2 AND starts_with(relname::text, '_millrace_'))`,
+    [tables, database.sql.schema],
+  );
+  if (ledger?.[0] !== true) {
+    if (ledger?.[1] === false) return [];
+    throw new MillraceError(
+      'database_refused',
+      'it has tables _millrace_… and no table _millrace_tables, so which tables to search is not known: restore it from a backup, or drop the others if no rows are left',
+    );
+  }
   // information_schema would hide tables that the database user has no rights to.
   const rows = await database.query(
     `SELECT relname, string_agg(attname, ',') FROM pg_catalog.pg_class
