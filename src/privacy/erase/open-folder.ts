@@ -8,7 +8,7 @@ import { StoredArchive } from '../../archive/stored-archive.ts';
 import { MANIFEST, OPEN_FOLDER, SENT_EXTENSION } from '../../core/archive.ts';
 import type { OpenProof } from '../../core/proof.ts';
 import type { SinkLog } from '../../core/sink.ts';
-import { errorCode, syncFolder } from '../../lib/durable.ts';
+import { errorCode, isMissing, syncFolder } from '../../lib/durable.ts';
 import { FolderRefused } from '../../lib/folder-refused.ts';
 import { walkFolder } from '../../lib/walk-folder.ts';
 import { WorkFolder } from '../../lib/work-folder.ts';
@@ -132,14 +132,15 @@ async function opened(
   };
 }
 
-/** A link is not followed; unless its target is searched as a place, it stands on the receipts. */
+/** A link is not followed; unless its target is searched as a place, or missing, it stands on the receipts. */
 async function leaveLink(
   place: PlaceRun,
   path: string,
   link: string,
   searched: readonly string[],
 ): Promise<void> {
-  const target = await realpath(path).catch(() => null);
+  // Not known, such as without rights to look: among no places that are searched.
+  const target = await realpath(path).catch((error: unknown) => (isMissing(error) ? null : ''));
   if (target === null) return;
   if (searched.some((folder) => target === folder || target.startsWith(`${folder}/`))) return;
   place.leave(link, [], 'a symbolic link is not followed; name its target in erasure.folders');

@@ -54,6 +54,13 @@ test('a linked folder and a linked file are not searched: named on the receipt, 
   expect([exit, receipt.not_searched]).toEqual([3, ['folder', 'x.ndjson']]);
 });
 
+test('a link whose target cannot be found out is named on the receipt, exit 3', async () => {
+  const { exit, receipt } = await erase({}, (root) =>
+    symlinkSync(join(root, 'tables', 'loop'), join(root, 'tables', 'loop')),
+  );
+  expect([exit, receipt.not_searched]).toEqual([3, ['loop']]);
+});
+
 test('a link to what is searched at its own place is nothing to name, and neither is one that leads nowhere', async () => {
   const { exit, receipt } = await erase({ 'tables/2026/x.ndjson': ROW }, (root) => {
     symlinkSync(join(root, 'tables', '2026'), join(root, 'tables', 'latest'));
