@@ -218,7 +218,7 @@ function leftIn(output: string): State | null {
   const folder = join(output, FOLDER);
   if (isLost(folder)) {
     const what = `${join(folder, STATE)} is not there, and rows that were fetched are`;
-    const how = 'put it back, or begin anew with --replace and without --resume, or with another --out';
+    const how = 'put it back, or start over with --replace and without --resume, or with another --out';
     throw new MillraceError('usage', `${what}: ${how}`);
   }
   try {

@@ -228,7 +228,7 @@ test('more than one segment: rows come back in order, and not those of an attemp
   await expect(open()).rejects.toThrow(/segment-000000\.ndjson is damaged at byte \d+/);
 });
 
-test('what a run has fetched, and whose state is gone, is neither new nor complete: only --replace begins anew', async () => {
+test('what a run has fetched, and whose state is gone, is neither new nor complete: only --replace starts over', async () => {
   const { service, run, meals, work, path } = await interrupted();
   const state = join(work, 'state.json');
   renameSync(state, `${work}.kept`);
