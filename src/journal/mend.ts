@@ -40,10 +40,7 @@ export function mend(db: Database.Database, folder: string, recovery?: Recovery)
   const wrong = wrongSums(db);
   const repairs: Repair[] = [];
   const say = (what: Repair['what'], detail: string, n = 0): void => void repairs.push({ what, n, detail });
-  // The first number is there before its note.
-  const isGone = read === null && Number(checkpoints.load(NOTE_NUMBER) ?? 0) > 1;
-  if (read === 'damaged' || isGone)
-    say('note', `${join(folder, NOTE)} was ${isGone ? 'gone' : 'damaged'}, and is written again`);
+  if (read === 'damaged') say('note', `${join(folder, NOTE)} was damaged, and is written again`);
   if (isIn(wrong, 'cursors', 'checkpoints') || isOlder(checkpoints, note)) {
     say('database', restoreState(db, folder, note, wrong, recovery));
     // Hashes of ids say nothing without their key.

@@ -74,16 +74,6 @@ test('fault 48: without database and second note a start is refused, says what w
   expect(open().repairs).toEqual([]);
 });
 
-test('a second note that is gone is named, and one that was never written is not missing', async () => {
-  const path = join(await temporaryFolder(), 'journal');
-  expect(new Store({ path: `${path}-new`, ...BOUNDS }).repairs).toEqual([]);
-  makeJournal(path);
-  rmSync(join(path, 'journal.note'));
-  expect(new Store({ path, ...BOUNDS }).repairs.map(({ detail }) => detail)).toEqual([
-    `${join(path, 'journal.note')} was gone, and is written again`,
-  ]);
-});
-
 test('what a person dropped is named as unknown when the key of its hashes is lost, and never kept without it', async () => {
   const path = join(await temporaryFolder(), 'journal');
   makeJournal(path);
