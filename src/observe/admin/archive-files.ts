@@ -1,4 +1,4 @@
-import { opendir, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Router } from 'express';
 import { MANIFEST, OPEN_FOLDER, PART_EXTENSION } from '../../core/archive.ts';
@@ -71,7 +71,7 @@ const MOST_BYTES = 4 * 1024 * 1024;
 export async function newestFiles(root: string, before: number | null): Promise<FilesPage> {
   try {
     // A missing folder would look like one without a manifest.
-    await (await opendir(root)).close();
+    await readdir(root);
     const [{ files, next }, parts] = await Promise.all([
       readLines(join(root, MANIFEST), before),
       openParts(root),
