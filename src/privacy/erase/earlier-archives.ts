@@ -9,6 +9,7 @@ import { isStoreUrl } from '../../core/place.ts';
 import type { NotedArchive } from '../../core/proof.ts';
 import { realPath } from '../../lib/real-path.ts';
 import type { StorageSettings } from '../../storage/fields.ts';
+import type { Missing } from './open-folder.ts';
 
 /** A noted archive, or a spool of one, that is in none of the places of a config. */
 export interface EarlierPlace {
@@ -45,6 +46,13 @@ export function missingPlace({ path, archive }: EarlierPlace): Error | null {
   return new Error(
     `${path} does not hold the ${first} that was written there: bring it back (is its disk mounted?), or remove ${notes} if it was deleted permanently`,
   );
+}
+
+/** The same for a folder that need not be an archive. @param remedy how the user says that it was deleted permanently */
+export function missingFolder(path: string, remedy: string, waits: boolean): Missing | null {
+  if (mayBeThere(path)) return null;
+  const how = `bring it back (is its disk mounted?), or ${remedy} if it was deleted permanently`;
+  return { error: new Error(`${path} is not there: ${how}`), waits };
 }
 
 /** Reports notes with an untrusted signature: their archives are not searched. */

@@ -31,15 +31,12 @@ export interface FolderOptions {
   readonly log: SinkLog;
   /** Signs lines of manifests. */
   readonly proof?: OpenProof;
-  /** Why files that were written here are missing; null when they are there. */
-  readonly missing?: (() => Error | null) | undefined;
-  /** What to do when the folder is not there; null for one that need not be. */
-  readonly whenGone?: WhenGone | null;
+  /** Why what was written here is missing; null when it is there, or need not be. */
+  readonly missing?: (() => Missing | null) | undefined;
 }
 
-export interface WhenGone {
-  /** How the user says that the folder was deleted permanently. */
-  readonly remedy: string;
+export interface Missing {
+  readonly error: Error;
   /** Whether requests wait for it; otherwise their receipts name it. */
   readonly waits: boolean;
 }
@@ -47,20 +44,14 @@ export interface WhenGone {
 /** Opens a folder of this machine, with the archives in it. */
 export function openFolder(options: FolderOptions): OpenPlace {
   return async (place) => {
-    const missing = options.missing?.() ?? null;
-    if (missing !== null) place.leaveFailed('', missing);
+    const missing = options.missing?.();
+    if (missing?.waits === true) place.leaveFailed('', missing.error);
+    else if (missing) place.leave(options.path, [], missing.error.message);
     const root = await realpath(options.path).catch((error: unknown) => {
       if (errorCode(error) !== 'ENOENT') throw error;
       return null;
     });
-    if (root === null) {
-      const { path, whenGone = null } = options;
-      if (whenGone === null || missing !== null) return null;
-      const error = isGone(path, whenGone.remedy);
-      if (whenGone.waits) place.leaveFailed('', error);
-      else place.leave(path, [], error.message);
-      return null;
-    }
+    if (root === null) return null;
     try {
       return await opened(place, root, options, await takeFolder(root));
     } catch (error) {
@@ -69,12 +60,6 @@ export function openFolder(options: FolderOptions): OpenPlace {
       return null;
     }
   };
-}
-
-function isGone(path: string, remedy: string): Error {
-  return new Error(
-    `${path} is not there: bring it back (is its disk mounted?), or ${remedy} if it was deleted permanently`,
-  );
 }
 
 /**

@@ -4,10 +4,9 @@ import { isStoreUrl } from '../../core/place.ts';
 import { makeFolder } from '../../lib/durable.ts';
 import { appendJsonLine } from '../../lib/json-lines.ts';
 import { erasureLines } from './erased-list.ts';
-import type { WhenGone } from './open-folder.ts';
 
 /** In the erasure folder. A line can be removed by hand when its place is gone. */
-const OUTPUTS = 'outputs.jsonl';
+export const OUTPUTS = 'outputs.jsonl';
 
 interface Output {
   /** An absolute path, or the URL of an object store. */
@@ -26,17 +25,9 @@ export async function noteOutputs(folder: string, places: readonly string[]): Pr
   }
 }
 
-/**
- * Noted places, there or not.
- * @throws MillraceError erasure_unreadable
- */
-export function outputsOf(folder: string): {
-  readonly places: readonly string[];
-  readonly whenGone: WhenGone;
-} {
-  const file = join(folder, OUTPUTS);
-  // A command's output is often deleted on purpose: no request waits for it.
-  return { places: notedIn(file), whenGone: { remedy: `remove its line from ${file}`, waits: false } };
+/** Noted places, there or not. @throws MillraceError erasure_unreadable */
+export function outputsOf(folder: string): string[] {
+  return notedIn(join(folder, OUTPUTS));
 }
 
 function notedIn(file: string): string[] {

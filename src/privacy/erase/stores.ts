@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { Places, urlOf } from '../../archive/places.ts';
 import { readArchive } from '../../archive/read.ts';
 import { systemClock } from '../../core/clock.ts';
@@ -13,12 +13,19 @@ import { KeyErasure } from '../seal/key-erasure.ts';
 import { noteLength } from './list-length.ts';
 import type { StorageSettings } from '../../storage/fields.ts';
 import { openStore } from '../../storage/open.ts';
-import { earlierPlaces, missingPlace, realOf, unreadNotes, withoutKeys } from './earlier-archives.ts';
+import {
+  earlierPlaces,
+  missingFolder,
+  missingPlace,
+  realOf,
+  unreadNotes,
+  withoutKeys,
+} from './earlier-archives.ts';
 import type { EnvelopeFields } from './file-kinds.ts';
-import { openFolder, type WhenGone } from './open-folder.ts';
+import { openFolder, type Missing } from './open-folder.ts';
 import { leftReplays, leftSpools, type Spooling } from './left-spools.ts';
 import { LocalErasures, type LocalErasuresOptions } from './local-erasures.ts';
-import { outputsOf } from './outputs.ts';
+import { OUTPUTS, outputsOf } from './outputs.ts';
 import { openObjects } from './open-objects.ts';
 import { placeErasure } from './place-erasure.ts';
 
@@ -158,7 +165,8 @@ interface SearchedPlace {
   isArchive: boolean;
   /** True for an archive that no sink of this config writes. */
   isEarlier: boolean;
-  whenGone: WhenGone | null;
+  /** As in `FolderOptions`; null for one that need not be there. */
+  missing: (() => Missing | null) | null;
 }
 
 /** The absolute path of a folder, or the URL of a store: the same for the same place. */
@@ -178,7 +186,7 @@ function searchedPlaces(
       sinks: [],
       isArchive: false,
       isEarlier: false,
-      whenGone: null,
+      missing: null,
     }));
   for (const [name, { description }] of Object.entries(sinks)) {
     const { archive, folders = [] } = description;
@@ -190,9 +198,11 @@ function searchedPlaces(
   }
   for (const path of [...leftSpools({ sinks, journal }), ...leftReplays({ journal })]) placeAt(path);
   for (const path of erasure.folders)
-    placeAt(path).whenGone = { remedy: 'take it out of erasure.folders', waits: true };
-  const outputs = outputsOf(erasure.path);
-  for (const path of outputs.places) placeAt(path).whenGone ??= outputs.whenGone;
+    placeAt(path).missing = () => missingFolder(path, 'take it out of erasure.folders', true);
+  // A command's output is often deleted on purpose: no request waits for it.
+  const line = `remove its line from ${join(erasure.path, OUTPUTS)}`;
+  for (const path of outputsOf(erasure.path))
+    placeAt(path).missing ??= () => missingFolder(path, line, false);
   for (const { path, archive } of earlierPlaces(noted, places.keys())) {
     const place = placeAt(path);
     place.isArchive = isStoreUrl(path);
@@ -210,14 +220,18 @@ function folderStores(
   const places = searchedPlaces(config, noted);
   const missing = new Map(
     noted.flatMap((archive) =>
-      [archive.place, ...archive.spools].map(
-        (path) => [realOf(path), () => missingPlace({ path, archive })] as const,
-      ),
+      [archive.place, ...archive.spools].map((path) => {
+        const find = (): Missing | null => {
+          const error = missingPlace({ path, archive });
+          return error && { error, waits: true };
+        };
+        return [realOf(path), find] as const;
+      }),
     ),
   );
   // A place inside another is searched by itself; the journal's files only by the process that has its lock.
   const exclude = [resolve(journal.path), resolve(erasure.path), ...places.keys()];
-  return Array.from(places, ([path, { name, sinks, isArchive, isEarlier, whenGone }]) => {
+  return Array.from(places, ([path, { name, sinks, isArchive, isEarlier, missing: isGone }]) => {
     const settle = async (holds: (file: string) => Promise<boolean>): Promise<void> => {
       for (const sink of sinks) await settleSink?.(sink, holds);
     };
@@ -235,8 +249,7 @@ function folderStores(
       : openFolder({
           path,
           exclude: exclude.filter((other) => other !== path),
-          missing: missing.get(realOf(path)),
-          whenGone,
+          missing: missing.get(realOf(path)) ?? isGone ?? undefined,
           log,
           proof,
         });

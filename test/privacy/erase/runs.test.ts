@@ -56,7 +56,7 @@ test('a damaged note of an output, and a damaged record of an earlier run, are e
   const folder = await temporaryFolder();
   const outputs = join(folder, 'outputs.jsonl');
   await noteOutputs(folder, [folder, join(folder, 'lake')]);
-  expect(outputsOf(folder).places).toEqual([folder, join(folder, 'lake')]);
+  expect(outputsOf(folder)).toEqual([folder, join(folder, 'lake')]);
   const whole = readFileSync(outputs, 'utf8');
   writeFileSync(outputs, whole.replace('"place"', '"pl'));
   const damaged = {
