@@ -155,7 +155,7 @@ async function proofOf(
   const { trusted, heads } = readProof(config);
   const noted = isStoreUrl(path)
     ? heads.notedBelow(`${urlOf(path)}/${SEGMENTS}`)
-    : [heads.noted(await realpath(path).catch(() => path))];
+    : heads.noted(await realpath(path).catch(() => path));
   for (const { path: file, forged } of noted)
     if (forged) found.push({ code: 'head_forged', file, line: null, detail: 'it is not as it was signed' });
   const expected = noted.flatMap(({ path: where, heads: theirs }) =>

@@ -169,7 +169,7 @@ function writtenSinks(io: Io, config: DescribedConfig, sinks: readonly CountedSi
       if (missing !== null) throw new MillraceError('archive_unreadable', missing.message);
     }
     // A forged note may be of what was written there.
-    if (existsSync(archive.path) || heads.noted(root).forged) return true;
+    if (existsSync(archive.path) || heads.noted(root).some(({ forged }) => forged)) return true;
     note(io, `${name}: ${archive.path} is not there, and nothing was written there yet`);
     return false;
   });

@@ -29,11 +29,11 @@ const ASIDE = '.forged';
 
 /** Heads that the manifest of an archive must contain. */
 export interface NotedHeads {
-  /** File of the note; of a forged one, where there is one. */
+  /** File of the note. */
   readonly path: string;
   /** Empty when nothing was noted. */
   readonly heads: readonly ManifestHead[];
-  /** True when a note is not as it was signed: then it says nothing. */
+  /** True when the note is not as it was signed: then it says nothing. */
   readonly forged: boolean;
 }
 
@@ -64,7 +64,7 @@ export class HeadFiles implements Heads {
   }
 
   async note(root: string, { head, bytes }: ManifestHead, lost: ManifestHead | null): Promise<void> {
-    const before = this.#valid(root);
+    const before = await this.#keepForged(root);
     const all = [...(before?.lost ?? []), ...(lost === null ? [] : [{ head: lost.head, bytes: lost.bytes }])];
     await this.#write({ ...before, archive: root, head, bytes, lost: all });
     this.#known.set(root, { head, bytes, lost: all.length });
@@ -74,7 +74,7 @@ export class HeadFiles implements Heads {
     place: string,
     { sink, spool }: { readonly sink: string; readonly spool?: string },
   ): Promise<void> {
-    const note: Note = this.#valid(place) ?? { archive: place, ...EMPTY };
+    const note: Note = (await this.#keepForged(place)) ?? { archive: place, ...EMPTY };
     const sinks = new Set(note.sinks).add(sink);
     const spools = new Set(note.spools);
     if (spool !== undefined) spools.add(spool);
@@ -83,12 +83,12 @@ export class HeadFiles implements Heads {
   }
 
   /** To be read before the manifest, which may get another line. */
-  noted(root: string): NotedHeads {
+  noted(root: string): NotedHeads[] {
     const note = this.#read(root);
-    const aside = `${this.#path(root)}${ASIDE}`;
     const heads = note === null || note === 'forged' ? [] : headsIn(note);
-    if (existsSync(aside)) return { path: aside, heads, forged: true };
-    return { path: this.#path(root), heads, forged: note === 'forged' };
+    const noted = [{ path: this.#path(root), heads, forged: note === 'forged' }];
+    const aside = this.#path(root) + ASIDE;
+    return existsSync(aside) ? [...noted, { path: aside, heads: [], forged: true }] : noted;
   }
 
   /** Those of the chains whose roots begin with `root`: each writer to a store has one. A forged note may be of any. */
@@ -120,8 +120,6 @@ export class HeadFiles implements Heads {
   async #write({ archive, head, bytes, lost, sinks = [], spools = [] }: Note): Promise<void> {
     const more = { ...(sinks.length > 0 ? { sinks } : {}), ...(spools.length > 0 ? { spools } : {}) };
     const note = { archive, head, bytes, lost, ...more };
-    // For verifications and erasures, until a person has removed it.
-    if (this.#read(archive) === 'forged') await rename(this.#path(archive), `${this.#path(archive)}${ASIDE}`);
     await this.#files.write('head', this.#folder, fileNameFor(archive), note);
   }
 
@@ -145,9 +143,12 @@ export class HeadFiles implements Heads {
     return join(this.#folder, fileNameFor(root));
   }
 
-  #valid(root: string): Note | null {
+  /** The note that another replaces; a forged one is kept aside, for verifications and erasures, until a person has removed it. */
+  async #keepForged(root: string): Promise<Note | null> {
     const note = this.#read(root);
-    return note === 'forged' ? null : note;
+    if (note !== 'forged') return note;
+    await rename(this.#path(root), this.#path(root) + ASIDE);
+    return null;
   }
 }
 
