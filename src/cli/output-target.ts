@@ -5,6 +5,7 @@ import { join, relative } from 'node:path';
 import { readPlain } from '../lib/durable.ts';
 import { hashChunks } from '../lib/hash-chunks.ts';
 import { MillraceError } from '../core/errors.ts';
+import { FOLDER as BACKFILL, STATE as BACKFILL_STATE } from '../history/backfill/checkpoint.ts';
 import { readWhole } from '../core/objects.ts';
 import { isStoreUrl } from '../core/place.ts';
 import type { ObjectStore } from '../core/storage.ts';
@@ -191,7 +192,7 @@ async function put<T extends Made>(
   // The state first: without it the next run ignores the other files.
   for (const name of [STATE, ...files.map(({ file }) => file), LEFT])
     await rm(join(folder, name), { recursive: true, force: true });
-  await removeRun(join(folder, '_backfill'), 'state.json');
+  await removeRun(join(folder, BACKFILL), BACKFILL_STATE);
   return { ...summary, files: files.map(({ file }) => `${out}/${file}`) };
 }
 

@@ -12,16 +12,16 @@ export function readJsonLines<T>(path: string): T[] {
 
 /**
  * The objects in such a file's bytes.
- * @param lineOf what the error calls a line
+ * @param where begins the error's text
  * @throws Error naming a line that is no object, except a last one that a crash has cut short
  */
-export function jsonLinesOf<T>(bytes: Buffer, lineOf = 'line'): T[] {
+export function jsonLinesOf<T>(bytes: Buffer, where = ''): T[] {
   const lines = bytes.toString('utf8', 0, endOfLines(bytes, 0)).split('\n');
   return lines.flatMap((line, at) => {
     if (line === '') return [];
     const value = jsonIn(line);
     if (isRecord(value)) return [value as T];
-    throw new Error(`${lineOf} ${at + 1} is damaged`);
+    throw new Error(`${where}line ${at + 1} is damaged`);
   });
 }
 

@@ -89,7 +89,7 @@ export async function makeKey(folder: string): Promise<KeyObject | null> {
 export const KEYLESS = `has no ${KEY}`;
 
 function listOf(bytes: Buffer, keyText: string | null, stamp: string): ErasedList {
-  const entries = jsonLinesOf<Entry>(bytes, `${LIST}: line`);
+  const entries = jsonLinesOf<Entry>(bytes, `${LIST}: `);
   if (entries.some(({ hash: hashed, tag }: Partial<Entry>) => hashed === undefined || tag === undefined))
     throw new Error(`${LIST} has a line without a hash or a tag: it is of another format`);
   const key = keyIn(keyText);
