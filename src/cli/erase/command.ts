@@ -143,8 +143,10 @@ function showResult(io: Io, result: ErasureResult, options: Options): void {
   const { receipts, left, files_searched: files, bytes_searched: bytes } = result;
   // Equal in all receipts of a run.
   const beyond = receipts[0]?.not_reached ?? [];
-  for (const { store, item, requests, reason } of left)
-    note(io, `not ${requests.length === 0 ? 'searched' : 'erased'}: ${store} ${item}: ${reason}`);
+  for (const { store, item, requests, reason } of left) {
+    const place = item === '' || item === store ? store : `${store} ${item}`;
+    note(io, `not ${requests.length === 0 ? 'searched' : 'erased'}: ${place}: ${reason}`);
+  }
   if (options.json === true) print(io, JSON.stringify({ ...result, not_reached: beyond }));
   else {
     for (const { receipt, records_removed: records, items, by } of receipts) {

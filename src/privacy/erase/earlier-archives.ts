@@ -52,7 +52,7 @@ export function missingPlace({ path, archive }: EarlierPlace): Error | null {
 export function missingFolder(path: string, remedy: string, waits: boolean): Missing | null {
   if (mayBeThere(path)) return null;
   const how = `bring it back (is its disk mounted?), or ${remedy} if it was deleted permanently`;
-  return { error: new Error(`${path} is not there: ${how}`), waits };
+  return { error: new Error(`it is not there: ${how}`), waits };
 }
 
 /** Reports notes with an untrusted signature: their archives are not searched. */

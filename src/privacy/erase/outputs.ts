@@ -5,13 +5,11 @@ import { makeFolder } from '../../lib/durable.ts';
 import { appendJsonLine } from '../../lib/json-lines.ts';
 import { erasureLines } from './erased-list.ts';
 
-/** In the erasure folder. A line can be removed by hand when its place is gone. */
+/**
+ * In the erasure folder: a line `{"place"}` for each, an absolute path or the URL of an object store. It can be removed by hand when
+ * its place is gone.
+ */
 export const OUTPUTS = 'outputs.jsonl';
-
-interface Output {
-  /** An absolute path, or the URL of an object store. */
-  readonly place: string;
-}
 
 /** Notes places outside the config where tables of users will be written, so that erasures search them. */
 export async function noteOutputs(folder: string, places: readonly string[]): Promise<void> {
@@ -21,7 +19,7 @@ export async function noteOutputs(folder: string, places: readonly string[]): Pr
     const place = isStoreUrl(written) ? written : resolve(written);
     if (known.has(place)) continue;
     makeFolder(folder, 0o700);
-    await appendJsonLine(file, { place } satisfies Output);
+    await appendJsonLine(file, { place });
   }
 }
 
@@ -31,7 +29,7 @@ export function outputsOf(folder: string): string[] {
 }
 
 function notedIn(file: string): string[] {
-  return erasureLines<Partial<Output>>(file).map(({ place }) => {
+  return erasureLines<{ readonly place?: string }>(file).map(({ place }) => {
     if (place === undefined)
       throw new MillraceError('erasure_unreadable', `${file}: a line does not say which place it notes`);
     return place;
